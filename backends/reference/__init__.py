@@ -1,0 +1,1 @@
+"""The reference evaluator (`dialects/evaluate.py`) as a backend."""

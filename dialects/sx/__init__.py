@@ -1,0 +1,1 @@
+"""The tensor-level dialect, one op family a file."""

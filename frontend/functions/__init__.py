@@ -1,0 +1,1 @@
+"""The functions on tensors, eager and traced alike, one family a file."""
