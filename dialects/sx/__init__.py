@@ -1,1 +1,32 @@
-"""The tensor-level dialect, one op family a file."""
+"""The `sx` dialect: ops on tensors, one family a file. `OPS` lists all op classes; `SX` is the xDSL dialect."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+from xdsl.ir import Dialect
+
+from sardonyx.dialects.attributes import DimsAttr, WeightAttr
+from sardonyx.dialects.base import OnnxForm, SxOp
+
+FAMILIES = ("constant", "binary")
+"""The modules of this package that define ops; a new family is one word here."""
+
+
+def _collect() -> tuple[type[SxOp], ...]:
+    found: dict[str, type[SxOp]] = {}
+    for family in FAMILIES:
+        module = importlib.import_module(f"sardonyx.dialects.sx.{family}")
+        for _, cls in inspect.getmembers(module, inspect.isclass):
+            if issubclass(cls, SxOp) and cls.__module__ == module.__name__ and "name" in cls.__dict__:
+                found[cls.name] = cls
+    return tuple(found.values())
+
+
+OPS: tuple[type[SxOp], ...] = _collect()
+BY_NAME: dict[str, type[SxOp]] = {cls.name: cls for cls in OPS}
+BY_ONNX: dict[tuple[str, str], type[SxOp]] = {
+    (form.domain, form.name): cls for cls in OPS if isinstance(form := cls.ONNX, OnnxForm)
+}
+SX = Dialect("sx", list(OPS), [DimsAttr, WeightAttr])

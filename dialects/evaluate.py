@@ -1,0 +1,80 @@
+"""Evaluates a function op by op through `evaluate()`: the reference, used for eager values, folding and checking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, SSAValue
+
+from sardonyx.dialects import locations
+from sardonyx.dialects.base import SxOp
+from sardonyx.errors import ExecutionError, SardonyxError, UnsupportedError
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class EvalContext:
+    """What an op's `evaluate` may need beyond its arrays: the values in scope, for ops with regions."""
+
+    values: dict[SSAValue, Array] = field(default_factory=dict)
+
+    def run_block(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
+        """Evaluate a block in this scope; returns the operands of its terminator."""
+        for argument, array in zip(block.args, arguments, strict=True):
+            self.values[argument] = array
+        for op in block.ops:
+            if op.next_op is None and not isinstance(op, SxOp):
+                return [self.values[o] for o in op.operands]
+            evaluate_op(op, self)
+        raise ExecutionError("a block ends without a terminator")
+
+
+def evaluate_op(op: Operation, ctx: EvalContext) -> None:
+    """Evaluate one op; its results are put into the context.
+
+    Raises:
+        SardonyxError: The op has no reference semantics, or refuses the data; it names the op's location.
+    """
+    if not isinstance(op, SxOp):
+        raise UnsupportedError(f"{op.name} has no reference semantics", location=locations.describe(op.location))
+    slots = op.slots
+    count = len(op.get_irdl_definition().operands)
+    arrays = [None if s is None else ctx.values[s] for s in slots]
+    arrays += [None] * (count - len(arrays))
+    try:
+        with np.errstate(all="ignore"):
+            results = op.evaluate(ctx, *arrays)
+    except SardonyxError as error:
+        error.op = error.op or op.name
+        raise error.at(locations.describe(op.location))
+    for result, array in zip(op.results, results, strict=True):
+        ctx.values[result] = np.asarray(array)
+
+
+def evaluate_function(
+    function: func.FuncOp, inputs: Sequence[Array], scope: Mapping[SSAValue, Array] | None = None
+) -> list[Array]:
+    """The function's outputs for these inputs. A value is dropped after its last use."""
+    ctx = EvalContext(dict(scope or {}))
+    block = function.body.block
+    for argument, array in zip(block.args, inputs, strict=True):
+        ctx.values[argument] = array
+    remaining: dict[SSAValue, int] = {}
+    for op in block.ops:
+        for operand in op.operands:
+            remaining[operand] = remaining.get(operand, 0) + 1
+    for op in block.ops:
+        if isinstance(op, func.ReturnOp):
+            return [ctx.values[o] for o in op.operands]
+        evaluate_op(op, ctx)
+        if not op.regions:
+            for operand in op.operands:
+                remaining[operand] -= 1
+                if not remaining[operand] and all(use.operation.parent is block for use in operand.uses):
+                    ctx.values.pop(operand, None)
+    raise ExecutionError("the function has no return")

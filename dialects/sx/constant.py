@@ -1,0 +1,110 @@
+"""Constants: `sx.constant` holds small contents in the IR and names large ones by key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, LocationAttr, TensorType
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
+from xdsl.traits import ConstantLike, Pure
+
+from sardonyx.dialects.attributes import WeightAttr, WeightRef, dtype_of, static_shape, tensor_type
+from sardonyx.dialects.base import OnnxForm, SxOp
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.evaluate import Array, EvalContext
+from sardonyx.dialects.weights import Weight, WeightStore
+from sardonyx.errors import MissingWeightError
+
+MAX_DENSE_BYTES = 1024
+"""Contents up to this size stay dense in the IR, so that CHECK lines and folding see them."""
+
+
+def dense_attribute(array: Array) -> DenseIntOrFPElementsAttr[Any]:
+    """The dense attribute that holds the array's bytes."""
+    dtype = DType.of(array.dtype)
+    ty = tensor_type(dtype, array.shape)
+    return DenseIntOrFPElementsAttr(ty, BytesAttr(np.ascontiguousarray(array).tobytes()))
+
+
+def dense_array(attr: DenseIntOrFPElementsAttr[Any]) -> Array:
+    """The read-only array of a dense attribute (a splat is expanded)."""
+    ty = attr.type
+    dtype = DType.of(ty.element_type)  # pyright: ignore[reportAttributeAccessIssue]
+    shape = tuple(ty.get_shape())
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = attr.data.data
+    if dtype.name == "bool":
+        flat = np.frombuffer(raw, np.uint8) != 0
+    else:
+        flat = np.frombuffer(raw, dtype.numpy)
+    if flat.size == 1 and count != 1:
+        return np.broadcast_to(flat.reshape(()), shape)
+    return flat.reshape(shape)
+
+
+@irdl_op_definition
+class ConstantOp(SxOp):
+    """A constant tensor.
+
+    (C1) `value` is dense (static shape) or a `#sx.weight`; the result type states its dtype and shape.
+    """
+
+    name = "sx.constant"
+    value = prop_def(DenseIntOrFPElementsAttr | WeightAttr)
+    output = result_def()
+    traits = traits_def(Pure(), ConstantLike())
+    ONNX: ClassVar = OnnxForm("Constant", since=1)
+
+    @classmethod
+    def of(cls, array: Array, store: WeightStore, name: str = "w", location: LocationAttr | None = None) -> Self:
+        """A constant of the array's contents: dense up to `MAX_DENSE_BYTES`, else a weight of the store."""
+        if array.nbytes <= MAX_DENSE_BYTES:
+            return cls.dense(array, location)
+        return cls.of_weight(store.add(array, name), location)
+
+    @classmethod
+    def dense(cls, array: Array, location: LocationAttr | None = None) -> Self:
+        return cls.make(value=dense_attribute(array), location=location)
+
+    @classmethod
+    def of_weight(cls, weight: Weight, location: LocationAttr | None = None) -> Self:
+        ty = tensor_type(weight.dtype, weight.shape)
+        return cls.make(value=WeightAttr(WeightRef(weight.key, weight)), location=location, result_types=[ty])
+
+    def infer(self) -> Sequence[Attribute]:
+        if isinstance(self.value, DenseIntOrFPElementsAttr):
+            ty = self.value.type
+            return [tensor_type(DType.of(ty.element_type), ty.get_shape())]  # pyright: ignore[reportAttributeAccessIssue]
+        ty = self.output.type
+        if not isinstance(ty, TensorType) or static_shape(self.output) is None:
+            raise self.fail(f"(C1) a weight's type is a tensor of static shape, not {ty}")
+        return [ty]
+
+    def array(self) -> Array:
+        """The contents, read-only.
+
+        Raises:
+            MissingWeightError: The bytes of the weight are not here.
+        """
+        if isinstance(self.value, WeightAttr):
+            source = self.value.data.source
+            if source is None:
+                raise MissingWeightError(
+                    f"the bytes of weight '{self.value.data.key}' are not here",
+                    hint="give the weights' file (--weights) or bind a WeightStore",
+                    op=self.name,
+                )
+            return source.array()
+        return dense_array(self.value)
+
+    def infer_values(self) -> Sequence[tuple[Dim | None, ...] | None]:
+        if isinstance(self.value, WeightAttr) or dtype_of(self.output).kind not in "i":
+            return [None]
+        return [tuple(Dim.of(int(v)) for v in self.array().reshape(-1))]
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        return [self.array()]
