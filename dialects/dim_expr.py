@@ -62,6 +62,9 @@ class Dim:
 
     __slots__ = ("_bounds", "_hash", "_map", "_static", "_symbols", "_terms", "_text")
 
+    # NumPy's scalars leave arithmetic with Dims to Dim.
+    __array_ufunc__ = None
+
     _map: dict[Monomial, int]  # never changed once the Dim exists
     _static: int | None
     _hash: int | None
@@ -76,8 +79,8 @@ class Dim:
     @staticmethod
     def of(value: DimLike) -> Dim:
         """The Dim of an integer, of a symbol's name (any text) or of a Dim."""
-        if isinstance(value, Dim):
-            return value
+        if type(value) is int:
+            return _CONSTANTS.get(value) or constant(value)
         if isinstance(value, str):
             return Dim.symbol(value)
         result = _coerce(value)
@@ -274,9 +277,8 @@ class Dim:
             if self._static is not None or other._static is not None:
                 return self._static == other._static
             return hash(self) == hash(other) and self._map == other._map
-        if isinstance(other, int):
-            return self._static == other
-        return NotImplemented
+        right = _coerce(other)
+        return NotImplemented if right is None else self._static == right._static
 
     def __hash__(self) -> int:
         if self._hash is None:

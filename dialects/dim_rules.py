@@ -6,7 +6,7 @@ Every rule holds for all values of the symbols (integers, at least 0) for which 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sardonyx.dialects.dim_expr import (
     INFIX,
@@ -26,6 +26,11 @@ from sardonyx.errors import InvalidArgumentError
 
 # Extrema of more arguments are not searched for pairs that are provably ordered: that takes quadratic time.
 _MAX_ORDERED_ARGS = 16
+# Proofs don't unfold calls of expressions that have more of them; an extremum unfolds that many to order its arguments.
+_MAX_CALLS = 8
+_UNFOLDED_BY_EXTREMUM = 2
+# Longer polynomials are not divided by anything but a monomial.
+_MAX_DIVISION_TERMS = 256
 
 
 def apply(fn: str, args: Sequence[Dim]) -> Dim:
@@ -91,20 +96,14 @@ def mod(dividend: Dim, divisor: Dim) -> Dim:
 
 
 def _floordiv_constant(dividend: Dim, divisor: int) -> Dim:
-    whole: dict[Monomial, int] = {}
+    whole = constant(0)
     while True:
         if divisor == 1:
-            return make(whole) + dividend
+            return whole + dividend
         # floor((c*q + r) / c) = q + floor(r / c), term by term.
-        rest: dict[Monomial, int] = {}
-        added: dict[Monomial, int] = {}
-        for factor, atoms in dividend.terms():
-            quotient, remainder = divmod(factor, divisor)
-            if quotient:
-                added[atoms] = quotient
-            if remainder:
-                rest[atoms] = remainder
-        whole = dict((make(whole) + make(added)).coefficients())
+        parts = [(atoms, *divmod(factor, divisor)) for atoms, factor in dividend.coefficients().items()]
+        whole = whole + make({atoms: quotient for atoms, quotient, _ in parts if quotient})
+        rest = {atoms: remainder for atoms, _, remainder in parts if remainder}
         # floor((g*x + k) / (g*c)) = floor((x + floor(k/g)) / c), where g divides every coefficient but the constant.
         content = math.gcd(divisor, *(factor for atoms, factor in rest.items() if atoms))
         if content > 1:
@@ -120,7 +119,7 @@ def _floordiv_constant(dividend: Dim, divisor: int) -> Dim:
             dividend = numerator + remaining * scale
             divisor *= scale
             continue
-        return make(whole) + _call("floordiv", (make(rest), constant(divisor)))
+        return whole + _call("floordiv", (make(rest), constant(divisor)))
 
 
 def _nested_division(term: tuple[Monomial, int]) -> Call | None:
@@ -175,24 +174,30 @@ def _divide(dim: Dim, content: int) -> Dim:
 def exact_quotient(dividend: Dim, divisor: Dim) -> Dim | None:
     """The polynomial q with q * divisor == dividend, or None."""
     terms = divisor.terms()
-    if not terms:
+    if len(terms) == 1:
+        return _quotient_by_term(dividend, *terms[0])
+    if not terms or max(len(terms), len(dividend.coefficients())) > _MAX_DIVISION_TERMS:
         return None
-    lead_factor, lead_atoms = terms[0]
-    quotient: list[Dim] = []
-    rest = dividend
-    # The order of terms is one that products keep (degree, then lexicographic): long division by leading terms.
-    while rest.static_value != 0:
-        factor, atoms = rest.terms()[0]
-        left = _without(atoms, lead_atoms)
-        if left is None or factor % lead_factor:
+    # Long division by leading terms: products keep the order of terms (degree, then lexicographic).
+    quotient = constant(0)
+    while dividend.static_value != 0:
+        lead = dividend.terms()[0]
+        step = _quotient_by_term(make({lead[1]: lead[0]}), *terms[0])
+        if step is None:
             return None
-        if len(terms) == 1:
-            quotient.append(make({left: factor // lead_factor}))
-            rest = make({key: value for key, value in rest.coefficients().items() if key != atoms})
-            continue
-        quotient.append(make({left: factor // lead_factor}))
-        rest = rest - quotient[-1] * divisor
-    return Dim.sum(quotient)
+        quotient = quotient + step
+        dividend = dividend - step * divisor
+    return quotient
+
+
+def _quotient_by_term(dividend: Dim, divisor_factor: int, divisor_atoms: Monomial) -> Dim | None:
+    quotient: dict[Monomial, int] = {}
+    for atoms, factor in dividend.coefficients().items():
+        left = _without(atoms, divisor_atoms)
+        if left is None or factor % divisor_factor:
+            return None
+        quotient[left] = factor // divisor_factor
+    return make(quotient)
 
 
 def _without(atoms: Monomial, divisor: Monomial) -> Monomial | None:
@@ -220,7 +225,8 @@ def extremum(fn: str, dims: Iterable[DimLike]) -> Dim:
     if 1 < len(kept) <= _MAX_ORDERED_ARGS:
         for arg in list(kept):
             others = (other for other in kept if other is not arg)
-            if any(at_least(other - arg if fn == "max" else arg - other, 0) for other in others):
+            margins = (other - arg if fn == "max" else arg - other for other in others)
+            if any(never_negative(margin, _UNFOLDED_BY_EXTREMUM) for margin in margins):
                 kept.remove(arg)
     return kept[0] if len(kept) == 1 else _call(fn, tuple(sorted(kept, key=str)))
 
@@ -350,3 +356,43 @@ def _remainder_bounds(dividend: Bounds, divisor: Bounds) -> Bounds:
     if dividend[0] is not None and dividend[0] >= 0 and dividend[1] is not None:
         highs.append(dividend[1])
     return 0, min(highs, default=None)
+
+
+def never_negative(dim: Dim, budget: int) -> bool:
+    """Whether the Dim is provably at least 0: by its bounds, or after unfolding up to `budget` calls."""
+    if at_least(dim, 0):
+        return True
+    if budget == 0:
+        return False
+    calls = [(factor, atoms[0]) for factor, atoms in dim.terms() if len(atoms) == 1 and isinstance(atoms[0], Call)]
+    if len(calls) > _MAX_CALLS:
+        return False
+    for factor, call in calls:
+        if not isinstance(call, Call):
+            continue
+        rest = dim - make({(call,): factor})
+        if call.fn in ("min", "max"):
+            cases = [rest + arg * factor for arg in call.args]
+            # The maximum is at least each argument, and is one of them.
+            every = (call.fn == "max") == (factor < 0)
+            if (all if every else any)(never_negative(case, budget - 1) for case in cases):
+                return True
+        elif any(never_negative(case, budget - 1) for case in _lower_forms(factor, call, rest)):
+            return True
+    return False
+
+
+def _lower_forms(factor: int, call: Call, rest: Dim) -> Iterator[Dim]:
+    """Dims without the call that are at most `rest + factor * call`, or at most a positive multiple of it."""
+    if call.fn not in ("floordiv", "mod"):
+        return
+    dividend, divisor = call.args
+    constant = divisor.static_value
+    if call.fn == "floordiv" and constant is not None:
+        # c * floor(x / c) is between x - (c - 1) and x.
+        yield rest * constant + (dividend - (constant - 1) if factor > 0 else dividend) * factor
+    if call.fn == "mod" and factor < 0 and at_least(dividend, 0) and at_least(divisor, 0):
+        yield rest + dividend * factor
+    if call.fn == "mod" and constant is not None:
+        # x mod c is x - c * floor(x / c).
+        yield rest + (dividend - dividend.floordiv(constant) * constant) * factor

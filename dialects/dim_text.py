@@ -18,7 +18,7 @@ MAX_NESTING = 100
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
-    r'\s*(?:(?P<id>[A-Za-z_][A-Za-z0-9_]*)|(?P<int>[0-9]+)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<punct>.))', re.S
+    r'\s*+(?:(?P<id>[A-Za-z_][A-Za-z0-9_]*)|(?P<int>[0-9]+)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<punct>.))', re.S
 )
 _ESCAPE = re.compile(r'\\(?:([nt"\\])|([0-9A-Fa-f]{2}))')
 _SHORT_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
@@ -85,8 +85,11 @@ def symbol_text(name: str) -> str:
 def _quote_character(character: str) -> str:
     if character in _QUOTED:
         return _QUOTED[character]
-    # Control characters as MLIR writes them; xDSL's lexer refuses some of them raw, and JSON's \u everywhere.
-    return f"\\{ord(character):02X}" if ord(character) < 32 or ord(character) == 127 else character
+    code = ord(character)
+    if 32 <= code != 127 and not 0xD800 <= code <= 0xDFFF:
+        return character
+    # Bytes of UTF-8, as MLIR writes them: xDSL's lexer refuses some controls raw, and knows no \u.
+    return "".join(f"\\{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 def unquote(token: str, column: int = 1) -> str:
@@ -170,9 +173,13 @@ def _parse_factor(stream: TokenStream, depth: int) -> Dim:
     if depth > MAX_NESTING:
         raise syntax_error(stream, f"nested more than {MAX_NESTING} deep")
     kind, text = stream.peek()
-    if kind == "int" or kind == "string" or (kind == "id" and text not in KEYWORDS):
+    if kind == "int":
+        value = _parse_int(stream, text)
         stream.next()
-        return Dim.symbol(text) if kind != "int" else Dim.of(int(text))
+        return Dim.of(value)
+    if kind == "string" or (kind == "id" and text not in KEYWORDS):
+        stream.next()
+        return Dim.symbol(text)
     if (kind, text) == ("punct", "-"):
         stream.next()
         return -_parse_factor(stream, depth + 1)
@@ -185,6 +192,13 @@ def _parse_factor(stream: TokenStream, depth: int) -> Dim:
         return _parse_call(stream, depth)
     found = repr(text) if kind != "end" else "the end"
     raise syntax_error(stream, f"expected a symbol, an integer, '(' or a function, found {found}")
+
+
+def _parse_int(stream: TokenStream, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:  # hexadecimal, which MLIR's lexers know, or beyond Python's limit of digits
+        raise syntax_error(stream, f"{text[:20]!r} is no decimal integer that fits") from error
 
 
 def _parse_call(stream: TokenStream, depth: int) -> Dim:

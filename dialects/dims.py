@@ -19,11 +19,11 @@ into types, and feed xDSL's tokens to `parse_dim`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 
-from sardonyx.dialects.dim_expr import Atom, Bounds, Call, Dim, DimLike, Monomial, Symbol, make
-from sardonyx.dialects.dim_rules import at_least
+from sardonyx.dialects.dim_expr import Atom, Bounds, Call, Dim, DimLike, Monomial, Symbol
+from sardonyx.dialects.dim_rules import at_least, never_negative
 from sardonyx.dialects.dim_text import KEYWORDS, TextTokens, TokenStream, parse_dim, symbol_text
 from sardonyx.errors import InvalidArgumentError
 
@@ -47,9 +47,8 @@ __all__ = [
     "symbol_text",
 ]
 
-# How many calls a proof may unfold, and the most calls in a difference for it to try.
+# How many calls a proof may unfold.
 _MAX_UNFOLDED = 4
-_MAX_CALLS = 8
 
 
 class Proof(Enum):
@@ -72,13 +71,13 @@ def equal(left: DimLike, right: DimLike) -> Proof:
     content = math.gcd(*(factor for factor, atoms in difference.terms() if atoms))
     if difference.coefficients().get((), 0) % content:
         return Proof.REFUTED
-    above = _never_negative(difference, _MAX_UNFOLDED)
-    below = _never_negative(-difference, _MAX_UNFOLDED)
+    above = never_negative(difference, _MAX_UNFOLDED)
+    below = never_negative(-difference, _MAX_UNFOLDED)
     if above and below:
         return Proof.PROVED
-    if above and _never_negative(difference - 1, _MAX_UNFOLDED):
+    if above and never_negative(difference - 1, _MAX_UNFOLDED):
         return Proof.REFUTED
-    if below and _never_negative(-difference - 1, _MAX_UNFOLDED):
+    if below and never_negative(-difference - 1, _MAX_UNFOLDED):
         return Proof.REFUTED
     return Proof.UNKNOWN
 
@@ -86,9 +85,9 @@ def equal(left: DimLike, right: DimLike) -> Proof:
 def less_equal(left: DimLike, right: DimLike) -> Proof:
     """Whether `left <= right` always (PROVED) or never (REFUTED) holds."""
     difference = Dim.of(right) - Dim.of(left)
-    if _never_negative(difference, _MAX_UNFOLDED):
+    if never_negative(difference, _MAX_UNFOLDED):
         return Proof.PROVED
-    return Proof.REFUTED if _never_negative(-difference - 1, _MAX_UNFOLDED) else Proof.UNKNOWN
+    return Proof.REFUTED if never_negative(-difference - 1, _MAX_UNFOLDED) else Proof.UNKNOWN
 
 
 def divides(divisor: DimLike, dividend: DimLike) -> Proof:
@@ -99,8 +98,7 @@ def divides(divisor: DimLike, dividend: DimLike) -> Proof:
     if dividend.exact_quotient(divisor) is not None:
         return Proof.PROVED
     if divisor.is_static:
-        remainder = dividend % divisor
-        return Proof.UNKNOWN if not remainder.is_static else _known(remainder.static_value == 0)
+        return equal(dividend % divisor, 0)
     if at_least(dividend, 1) and less_equal(dividend + 1, divisor) is Proof.PROVED:
         return Proof.REFUTED
     return Proof.UNKNOWN
@@ -137,47 +135,3 @@ def solve(expr: Dim, value: int, bindings: Mapping[str, int]) -> dict[str, int] 
 def _given(expr: Dim, bindings: Mapping[str, int]) -> str:
     used = [f"{symbol_text(name)} = {bindings[name]}" for name in sorted(expr.symbols()) if name in bindings]
     return f" (where {', '.join(used)})" if used else ""
-
-
-def _known(holds: bool) -> Proof:
-    return Proof.PROVED if holds else Proof.REFUTED
-
-
-def _never_negative(dim: Dim, budget: int) -> bool:
-    """Whether the Dim is provably at least 0: by its bounds, or after unfolding up to `budget` calls."""
-    if at_least(dim, 0):
-        return True
-    if budget == 0:
-        return False
-    calls = [(factor, atoms[0]) for factor, atoms in dim.terms() if len(atoms) == 1 and isinstance(atoms[0], Call)]
-    if len(calls) > _MAX_CALLS:
-        return False
-    for factor, call in calls:
-        if not isinstance(call, Call):
-            continue
-        rest = dim - make({(call,): factor})
-        if call.fn in ("min", "max"):
-            cases = [rest + arg * factor for arg in call.args]
-            # The maximum is at least each argument, and is one of them.
-            every = (call.fn == "max") == (factor < 0)
-            if (all if every else any)(_never_negative(case, budget - 1) for case in cases):
-                return True
-        elif any(_never_negative(case, budget - 1) for case in _lower_forms(factor, call, rest)):
-            return True
-    return False
-
-
-def _lower_forms(factor: int, call: Call, rest: Dim) -> Iterator[Dim]:
-    """Dims without the call that are at most `rest + factor * call`, or at most a positive multiple of it."""
-    if call.fn not in ("floordiv", "mod"):
-        return
-    dividend, divisor = call.args
-    constant = divisor.static_value
-    if call.fn == "floordiv" and constant is not None:
-        # c * floor(x / c) is between x - (c - 1) and x.
-        yield rest * constant + (dividend - (constant - 1) if factor > 0 else dividend) * factor
-    if call.fn == "mod" and factor < 0 and at_least(dividend, 0) and at_least(divisor, 0):
-        yield rest + dividend * factor
-    if call.fn == "mod" and constant is not None:
-        # x mod c is x - c * floor(x / c).
-        yield rest + (dividend - dividend.floordiv(constant) * constant) * factor
