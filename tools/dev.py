@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 STAMP = "sardonyx-dev.json"
+EXTRAS = ("ort", "test", "dev")  # of pyproject.toml, each with what the one before has
 
 # Command -> (help, extra to install, command lines in the environment). "{bin}" is the environment's folder of
 # executables; the first word of each line is looked up there. Further arguments go to the last line.
@@ -85,21 +86,22 @@ def ensure_environment(folder: Path, extra: str) -> None:
     """Make the environment, or bring it up to date: after a change of pyproject.toml, or when `extra` is new."""
     stamp = _read_stamp(folder)
     usable = _runs(folder) and stamp.get("folder", str(folder)) == str(folder)
-    extras = {extra, *stamp["extras"]} if usable and stamp else {extra}
-    wanted: dict[str, object] = {
+    if usable and stamp.get("extra") in EXTRAS:
+        extra = max(extra, stamp["extra"], key=EXTRAS.index)
+    wanted = {
         "made": stamp.get("made") is True,
-        "checkout": str(ROOT),
         "folder": str(folder),
+        "checkout": str(ROOT),
         "pyproject": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
-        "extras": sorted(extras),
+        "extra": extra,
     }
     if usable and stamp == wanted:
         return
     if not usable:
         _make_environment(folder, ours=stamp.get("made") is True)
         wanted["made"] = True
-    _write_stamp(folder, {**wanted, "pyproject": "", "extras": []})  # until pip is done
-    _install(folder, sorted(extras))
+    _write_stamp(folder, {"made": wanted["made"], "folder": str(folder)})  # until pip is done
+    _install(extra, folder)
     _write_stamp(folder, wanted)
 
 
@@ -109,7 +111,7 @@ def _read_stamp(folder: Path) -> dict:
         found = json.loads((folder / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("extras"), list) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _write_stamp(folder: Path, stamp: dict) -> None:
@@ -128,9 +130,7 @@ def _make_environment(folder: Path, *, ours: bool) -> None:
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
-        _write_stamp(
-            folder, {"made": True, "folder": str(folder), "extras": []}
-        )  # ours, whatever becomes of the next step
+        _write_stamp(folder, {"made": True, "folder": str(folder)})  # ours, whatever becomes of the next step
     except OSError as error:
         raise DevError(f"{folder} can't be written ({error.strerror}); name another folder with --venv") from error
     status, output = _captured([sys.executable, "-m", "venv", str(folder)])
@@ -141,12 +141,10 @@ def _make_environment(folder: Path, *, ours: bool) -> None:
         )
 
 
-def _install(folder: Path, extras: list[str]) -> None:
-    print(
-        f"dev.py: installing Sardonyx and what it needs [{','.join(extras)}] (minutes, the first time)", file=sys.stderr
-    )
+def _install(extra: str, folder: Path) -> None:
+    print(f"dev.py: installing Sardonyx and what it needs [{extra}] (minutes, the first time)", file=sys.stderr)
     pip = [_executable(folder, "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    status, output = _captured([*pip, "install", "--quiet", "--editable", f".[{','.join(extras)}]"])
+    status, output = _captured([*pip, "install", "--quiet", "--editable", f".[{extra}]"])
     if status != 0:
         raise DevError(f"pip could not install it:\n{output.rstrip()}")
 
