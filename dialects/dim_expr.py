@@ -24,9 +24,14 @@ class Symbol:
 
     name: str
     text: str = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", _text.symbol_text(self.name))
+        object.__setattr__(self, "_hash", hash(self.name))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
         return Symbol, (self.name,)
@@ -39,6 +44,7 @@ class Call:
     fn: str
     args: tuple[Dim, ...]
     text: str = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.fn in INFIX:
@@ -46,6 +52,10 @@ class Call:
         else:
             text = f"{self.fn}({', '.join(map(str, self.args))})"
         object.__setattr__(self, "text", text)
+        object.__setattr__(self, "_hash", hash((self.fn, self.args)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:
         return Call, (self.fn, self.args)
@@ -186,12 +196,12 @@ class Dim:
     @staticmethod
     def min(*dims: DimLike) -> Dim:
         """The least of one or more dims."""
-        return _rules.extremum("min", dims)
+        return _rules.extremum("min", tuple(map(Dim.of, dims)))
 
     @staticmethod
     def max(*dims: DimLike) -> Dim:
         """The greatest of one or more dims."""
-        return _rules.extremum("max", dims)
+        return _rules.extremum("max", tuple(map(Dim.of, dims)))
 
     @staticmethod
     def broadcast(*dims: DimLike) -> Dim:
@@ -296,10 +306,10 @@ class Dim:
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.terms(),)
 
-    def __copy__(self) -> Dim:
+    def __deepcopy__(self, memo: object) -> Dim:
         return self
 
-    def __deepcopy__(self, memo: object) -> Dim:
+    def __copy__(self) -> Dim:
         return self
 
 
@@ -398,9 +408,6 @@ def _term_key(term: tuple[Monomial, int]) -> tuple[int, list[str]]:
     return -len(term[0]), [atom.text for atom in term[0]]
 
 
-# Text
-
-
 def _text_of(dim: Dim) -> str:
     pieces: list[str] = []
     for factor, atoms in dim.terms():
@@ -430,9 +437,6 @@ def _operand_text(dim: Dim) -> str:
     return f"({dim})" if atom is None else _factor_text(atom)
 
 
-# Evaluation and substitution
-
-
 def _evaluate(dim: Dim, bindings: Mapping[str, int], known: dict[Call, int]) -> int:
     total = 0
     for atoms, factor in dim._map.items():
@@ -457,8 +461,8 @@ def _apply(call: Call, values: list[int]) -> int:
         return max(values)
     if call.fn == "broadcast":
         sizes = sorted({value for value in values if value != 1})
-        if len(sizes) > 1:
-            raise InvalidArgumentError(f"'{call.text}': extents {' and '.join(map(str, sizes))} don't broadcast")
+        if len(sizes) > 1 or (sizes and sizes[0] < 0):
+            raise _rules.broadcast_error(sizes)
         return sizes[0] if sizes else 1
     dividend, divisor = values
     if divisor == 0:

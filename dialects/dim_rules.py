@@ -5,6 +5,7 @@ Every rule holds for all values of the symbols (integers, at least 0) for which 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -29,6 +30,8 @@ _MAX_ORDERED_ARGS = 16
 # Proofs don't unfold calls of expressions that have more of them; an extremum unfolds that many to order its arguments.
 _MAX_CALLS = 8
 _UNFOLDED_BY_EXTREMUM = 2
+# The same few shapes recur all through a graph: results are kept, the most recently used.
+_CACHE_SIZE = 1 << 12
 # Longer polynomials are not divided by anything but a monomial.
 _MAX_DIVISION_TERMS = 256
 
@@ -36,7 +39,7 @@ _MAX_DIVISION_TERMS = 256
 def apply(fn: str, args: Sequence[Dim]) -> Dim:
     """The call of `fn`, simplified. Raises InvalidArgumentError as the constructors of `Dim` do."""
     if fn in NARY:
-        return broadcast(args) if fn == "broadcast" else extremum(fn, args)
+        return broadcast(args) if fn == "broadcast" else extremum(fn, tuple(args))
     dividend, divisor = args
     if fn == "floordiv":
         return floordiv(dividend, divisor)
@@ -50,6 +53,7 @@ def apply(fn: str, args: Sequence[Dim]) -> Dim:
 # Division
 
 
+@functools.lru_cache(_CACHE_SIZE)
 def floordiv(dividend: Dim, divisor: Dim) -> Dim:
     """`dividend floordiv divisor`; see `Dim.floordiv`."""
     value = divisor.static_value
@@ -67,6 +71,7 @@ def floordiv(dividend: Dim, divisor: Dim) -> Dim:
     return _call("floordiv", (dividend, divisor))
 
 
+@functools.lru_cache(_CACHE_SIZE)
 def ceildiv(dividend: Dim, divisor: Dim) -> Dim:
     """`dividend ceildiv divisor`; see `Dim.ceildiv`."""
     value = divisor.static_value
@@ -82,6 +87,7 @@ def ceildiv(dividend: Dim, divisor: Dim) -> Dim:
     return _call("ceildiv", (dividend, divisor))
 
 
+@functools.lru_cache(_CACHE_SIZE)
 def mod(dividend: Dim, divisor: Dim) -> Dim:
     """`dividend mod divisor`; see `Dim.mod`."""
     value = divisor.static_value
@@ -213,7 +219,8 @@ def _without(atoms: Monomial, divisor: Monomial) -> Monomial | None:
 # Minimum, maximum, broadcast
 
 
-def extremum(fn: str, dims: Iterable[DimLike]) -> Dim:
+@functools.lru_cache(_CACHE_SIZE)
+def extremum(fn: str, dims: tuple[Dim, ...]) -> Dim:
     """The least or greatest dim; see `Dim.min` and `Dim.max`."""
     args = _flatten(fn, dims)
     if not args:
@@ -238,13 +245,19 @@ def broadcast(dims: Iterable[DimLike]) -> Dim:
     certain = {arg for arg in args if arg.is_static or at_least(arg, 2)}
     values = sorted(arg.static_value for arg in certain if arg.static_value is not None)
     if len(values) > 1 or (values and values[0] < 0):
-        raise InvalidArgumentError(f"extents {' and '.join(map(str, values))} don't broadcast")
+        raise broadcast_error(values)
     if values:
         return constant(values[0])
     args = certain or args
     if len(args) < 2:
         return args.pop() if args else constant(1)
     return _call("broadcast", tuple(sorted(args, key=str)))
+
+
+def broadcast_error(values: Sequence[int]) -> InvalidArgumentError:
+    """The error for extents that disagree, or for one that is negative."""
+    which = f"extents {' and '.join(map(str, values))} don't" if len(values) > 1 else f"extent {values[0]} doesn't"
+    return InvalidArgumentError(f"{which} broadcast")
 
 
 def _flatten(fn: str, dims: Iterable[DimLike]) -> list[Dim]:
@@ -358,6 +371,7 @@ def _remainder_bounds(dividend: Bounds, divisor: Bounds) -> Bounds:
     return 0, min(highs, default=None)
 
 
+@functools.lru_cache(_CACHE_SIZE)
 def never_negative(dim: Dim, budget: int) -> bool:
     """Whether the Dim is provably at least 0: by its bounds, or after unfolding up to `budget` calls."""
     if at_least(dim, 0):
