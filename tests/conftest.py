@@ -1,0 +1,36 @@
+"""What all tests share: the lit collector, and an environment that leaves no traces outside the test run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import lit_collector
+import pytest
+
+_LIT_FOLDER = Path(__file__).parent / "lit"
+_OURS = pytest.StashKey[str]()
+
+# Examples are the same in every run: a failure that CI sees is one that everybody sees. Machines are slow and shared,
+# so that no time limit says anything about the code.
+hypothesis.settings.register_profile("sardonyx", deadline=None, derandomize=True, print_blob=True, database=None)
+hypothesis.settings.load_profile("sardonyx")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Compiled objects go to a cache of the run's own; workers and child processes inherit it.
+    if "SARDONYX_CACHE_DIR" not in os.environ:
+        config.stash[_OURS] = os.environ["SARDONYX_CACHE_DIR"] = tempfile.mkdtemp(prefix="sardonyx-cache-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if folder := config.stash.get(_OURS, None):
+        del os.environ["SARDONYX_CACHE_DIR"]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    return lit_collector.collect(file_path, parent, _LIT_FOLDER)
