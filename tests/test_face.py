@@ -1,0 +1,63 @@
+"""`import sardonyx`: the lazy face says the same in its table, in `__all__` and to type checkers."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sardonyx
+
+FACE = Path(sardonyx.__file__)
+
+
+def names_under_type_checking() -> dict[str, str]:
+    """Name -> where the table has to find it, from the imports that type checkers see."""
+    (block,) = (
+        node
+        for node in ast.parse(FACE.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    )
+    names: dict[str, str] = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom) and node.module, f"line {node.lineno}: write `from M import N as N`"
+        for alias in node.names:
+            assert alias.asname == alias.name, f"line {node.lineno}: write `{alias.name} as {alias.name}`"
+            names[alias.name] = f"{node.module}.{alias.name}" if is_module(node.module, alias.name) else node.module
+    return names
+
+
+def is_module(package: str, name: str) -> bool:
+    paths = getattr(importlib.import_module(package), "__path__", [])
+    return any(Path(path, f"{name}.py").is_file() or Path(path, name, "__init__.py").is_file() for path in paths)
+
+
+def test_table_and_type_checkers_agree():
+    assert names_under_type_checking() == sardonyx._EXPORTS
+
+
+def test_all_is_the_table():
+    assert sorted(sardonyx.__all__) == sorted([*sardonyx._EXPORTS, "__version__"])
+    assert set(sardonyx.__all__) <= set(dir(sardonyx))
+
+
+@pytest.mark.parametrize("name", sardonyx.__all__)
+def test_every_name_is_there(name: str):
+    value = getattr(sardonyx, name)
+    assert value is not None
+    if name in sardonyx._EXPORTS and not sardonyx._EXPORTS[name].endswith(f".{name}"):
+        module = sardonyx._EXPORTS[name]
+        assert value is getattr(importlib.import_module(module), name)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        sardonyx.nonsense  # noqa: B018 -- the access is the test
+
+
+def test_the_version_is_the_projects():
+    project = tomllib.loads((FACE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert sardonyx.__version__ == project["version"]
