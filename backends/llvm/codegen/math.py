@@ -1,0 +1,67 @@
+"""The table of vector math: name -> function that emits it inline, lane by lane, for float and double.
+
+An entry is called as `MATH[name](builder, type, *operands)` with a scalar or vector type of float or double and SSA
+names, and returns the result's name. Nothing is called but intrinsics that are single instructions on x86-64-v2 and
+newer and on AArch64; there are no branches (fmod and mod hold a loop), so a scalar remainder gets the same bits as a
+vector's lane. Half and bfloat go through float: see `convert`.
+
+`ULP_BOUNDS` states the largest error against the exact result, in units in the last place of the result's type, with
+and without FMA. tests/backends/llvm/test_math.py holds each function to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sardonyx.backends.llvm.codegen import math_exp, math_log, math_pow, math_trig
+from sardonyx.backends.llvm.codegen.lanes import Operation, Value, lanewise
+
+
+def through_double(function: Callable[..., Value]) -> Callable[..., Value]:
+    """A function of doubles that for floats computes in double and rounds once."""
+
+    def emit(*operands: Value) -> Value:
+        if operands[0].ty.scalar == "double":
+            return function(*operands)
+        return function(*(operand.to_double() for operand in operands)).to_float()
+
+    emit.__name__ = function.__name__
+    return emit
+
+
+def _sqrt(x: Value) -> Value:
+    return x.sqrt()
+
+
+def _rsqrt(x: Value) -> Value:
+    return 1.0 / x.sqrt()
+
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "exp": math_exp.exp,
+    "exp2": math_exp.exp2,
+    "expm1": math_exp.expm1,
+    "sigmoid": math_exp.sigmoid,
+    "tanh": math_exp.tanh,
+    "sinh": math_exp.sinh,
+    "cosh": math_exp.cosh,
+    "erf": math_exp.erf,
+    "log": math_log.log,
+    "log2": math_log.log2,
+    "log1p": math_log.log1p,
+    "softplus": math_log.softplus,
+    "asinh": math_log.asinh,
+    "acosh": math_log.acosh,
+    "atanh": math_log.atanh,
+    "pow": math_pow.pow,
+    "sin": math_trig.sin,
+    "cos": math_trig.cos,
+    "tan": math_trig.tan,
+    "atan": through_double(math_trig.atan),
+    "asin": through_double(math_trig.asin),
+    "acos": through_double(math_trig.acos),
+    "sqrt": _sqrt,
+    "rsqrt": _rsqrt,
+}
+
+MATH: dict[str, Operation] = {name: lanewise(function) for name, function in FUNCTIONS.items()}

@@ -1,0 +1,286 @@
+"""The exponential family as lane-wise formulas: exp, exp2, expm1, sigmoid, tanh, sinh, cosh, erf.
+
+Each function takes and returns float or double `Value`s, scalar or vector. The coefficients are minimax polynomials
+(Remez with the weight that makes the result's relative error even), rounded to the type. Nothing here depends on a
+fused multiply-add: the constants of the argument reduction end in zeros, so that its first product is exact.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sardonyx.backends.llvm.codegen.lanes import (
+    BIAS,
+    Value,
+    at_least,
+    at_most,
+    bit_pattern,
+    fma,
+    horner,
+    pow2,
+    two_sum,
+    where,
+)
+
+# 1.5 * 2^MANTISSA: adding it rounds to an integer, which then sits in the sum's low bits.
+MAGIC = {"float": 12582912.0, "double": 6755399441055744.0}
+MAGIC_BITS = {scalar: bit_pattern(scalar, magic) for scalar, magic in MAGIC.items()}
+
+# ln 2 in two parts; the first has so few bits that its product with any exponent is exact.
+LN2_HIGH = {"float": 0.693359375, "double": 6.93147180369123816490e-01}
+LN2_LOW = {"float": -2.12194440054690583e-4, "double": 1.90821492927058770002e-10}
+
+# Beyond these exp is infinite or zero; the bounds keep the integer exponents in range.
+EXP_HIGHEST = {"float": 89.0, "double": 710.0}
+EXP_LOWEST = {"float": -104.0, "double": -746.0}
+
+# (e^r - 1 - r) / r^2 on ln2/2 * [-1, 1], error even relative to e^r (2^-28, 2^-57) …
+EXP = {
+    "float": (0.5, 0.16666509211063385, 0.041666582226753235, 0.008370030671358109, 0.0013921646168455482),
+    "double": (
+        0.5000000000000014,
+        0.16666666666666713,
+        0.04166666666650263,
+        0.0083333333332978,
+        0.0013888888950694229,
+        0.00019841269939178773,
+        2.4801485854792103e-05,
+        2.755719562087636e-06,
+        2.7632823256479837e-07,
+        2.5124768060420763e-08,
+    ),
+}
+# … and relative to e^r - 1 (2^-28, 2^-59).
+EXPM1 = {
+    "float": (
+        0.5,
+        0.1666666716337204,
+        0.041666340082883835,
+        0.008333264850080013,
+        0.0013942101504653692,
+        0.00019919527403544635,
+    ),
+    "double": (
+        0.5,
+        0.16666666666666663,
+        0.04166666666666667,
+        0.008333333333336329,
+        0.0013888888888881118,
+        0.00019841269833658043,
+        2.4801587334880128e-05,
+        2.7557322441669474e-06,
+        2.7557261799755593e-07,
+        2.5057939738611356e-08,
+        2.0919594877419585e-09,
+        1.207583132066387e-10,
+    ),
+}
+# (2^f - 1) / f on [-0.5, 0.5] (2^-26, 2^-57).
+EXP2 = {
+    "float": (
+        0.6931471824645996,
+        0.24022650718688965,
+        0.055503278970718384,
+        0.009617999196052551,
+        0.00134003022685647,
+        0.0001547795400256291,
+    ),
+    "double": (
+        0.6931471805599453,
+        0.2402265069591015,
+        0.05550410866482406,
+        0.009618129107586217,
+        0.0013333558145774353,
+        0.00015403530467374287,
+        1.525273448131016e-05,
+        1.3215430054035799e-06,
+        1.0177782161385383e-07,
+        7.074691331526834e-09,
+        4.497975197749777e-10,
+    ),
+}
+# (tanh(x)/x - 1) / z with z = x^2, for |x| < 0.55 (2^-33).
+TANH_SMALL = (
+    -0.3333333134651184,
+    0.1333322823047638,
+    -0.053949691355228424,
+    0.021717431023716927,
+    -0.008220518007874489,
+    0.0021840976551175117,
+)
+
+
+def nearest_integer(x: Value) -> tuple[Value, Value]:
+    """x rounded to an integer, as a float and as an integer of the same width; |x| must stay below 2^(MANTISSA-1)."""
+    scalar = x.ty.scalar
+    shifted = x + MAGIC[scalar]
+    return shifted - MAGIC[scalar], shifted.bits() - MAGIC_BITS[scalar]
+
+
+def reduce_exp(x: Value) -> tuple[Value, Value]:
+    """x = k ln 2 + r with |r| <= ln2/2 and a little: (k as an integer, r)."""
+    scalar = x.ty.scalar
+    n, k = nearest_integer(x * (1 / math.log(2)))
+    r = fma(n, -LN2_HIGH[scalar], x)
+    return k, fma(n, -LN2_LOW[scalar], r)
+
+
+def scale(p: Value, k: Value) -> Value:
+    """p * 2^k in two exact steps and one rounding, so that it overflows and underflows gradually; |k| <= 2 BIAS."""
+    scalar = p.ty.scalar
+    total = k + 2 * BIAS[scalar]
+    half = total.lshr(1)
+    return p * pow2(half, scalar) * pow2(total - half, scalar)
+
+
+def exp_times_power(x: Value, power: int = 0) -> Value:
+    """e^x * 2^power without overflow in between, for a small power."""
+    scalar = x.ty.scalar
+    k, r = reduce_exp(at_most(at_least(x, EXP_LOWEST[scalar]), EXP_HIGHEST[scalar] + (1 if power < 0 else 0)))
+    p = fma(r * r, horner(r, EXP[scalar]), r) + 1.0
+    return scale(p, k + power if power else k)
+
+
+def exp_in_range(x: Value) -> Value:
+    """e^x where neither argument nor result comes near the type's limits (|x| < 80, or 700 for double)."""
+    scalar = x.ty.scalar
+    k, r = reduce_exp(x)
+    return (fma(r * r, horner(r, EXP[scalar]), r) + 1.0) * pow2(k + BIAS[scalar], scalar)
+
+
+def exp(x: Value) -> Value:
+    return exp_times_power(x)
+
+
+def exp2(x: Value) -> Value:
+    scalar = x.ty.scalar
+    low, high = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}[scalar]
+    x = at_most(at_least(x, low), high)
+    n, k = nearest_integer(x)
+    f = x - n
+    return scale(fma(f, horner(f, EXP2[scalar]), 1.0), k)
+
+
+def quarter_expm1(x: Value) -> Value:
+    """(e^x - 1) / 4, which is finite a little beyond where e^x is."""
+    scalar = x.ty.scalar
+    # Below the lower bound the result rounds to -1/4; at the upper one k is BIAS + 2.
+    low, high = {"float": (-18.0, 89.5), "double": (-40.0, 710.6)}[scalar]
+    k, r = reduce_exp(at_most(at_least(x, low), high))
+    # With h = 2^(k-2): (h - 1/4) + h r + h c, where c = e^r - 1 - r is small; the first sum keeps its error.
+    c = r * r * horner(r, EXPM1[scalar])
+    h = pow2(k + (BIAS[scalar] - 2), scalar)
+    total, error = two_sum(h - 0.25, h * r)
+    return total + fma(h, c, error)
+
+
+def expm1(x: Value) -> Value:
+    tiny = {"float": 2.0**-26, "double": 2.0**-55}[x.ty.scalar]
+    return where(abs(x) < tiny, x, quarter_expm1(x) * 4.0)
+
+
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + e^-x), without losing the small results of negative x."""
+    e = exp(-abs(x))
+    return where(x < 0.0, e, 1.0) / (e + 1.0)
+
+
+def tanh(x: Value) -> Value:
+    a = abs(x)
+    if x.ty.scalar == "double":
+        # With t = e^-2a - 1: -t/(t+2), or 1 - 2(t+1)/(t+2) where that is the more exact.
+        t = expm1(at_most(a, 20.0) * -2.0)
+        near = a < 0.55
+        quotient = where(near, -t, (t + 1.0) * 2.0) / (t + 2.0)
+        return where(near, quotient, 1.0 - quotient).copysign(x)
+    z = x * x
+    small = fma(x * z, horner(z, TANH_SMALL), x)
+    large = 1.0 - 2.0 / (exp_in_range(at_most(a, 10.0) * 2.0) + 1.0)
+    return where(a < 0.55, small, large.copysign(x))
+
+
+def sinh(x: Value) -> Value:
+    """From q = (e^|x| - 1)/4: 2 (q + q/(4q + 1))."""
+    scalar = x.ty.scalar
+    a = abs(x)
+    q = quarter_expm1(a)
+    rest = where(a < {"float": 40.0, "double": 100.0}[scalar], q / fma(q, 4.0, 1.0), 0.25)
+    tiny = {"float": 2.0**-13, "double": 2.0**-28}[scalar]
+    return where(a < tiny, a, (q + rest) * 2.0).copysign(x)
+
+
+def cosh(x: Value) -> Value:
+    half = exp_times_power(abs(x), -1)
+    return half + 0.25 / half
+
+
+# erf(x)/x - 1 with z = x^2: |x| < 0.92 (2^-30) and |x| < 1 (2^-56).
+ERF_SMALL = {
+    "float": (
+        0.12837916612625122,
+        -0.37612631916999817,
+        0.11283697187900543,
+        -0.026860099285840988,
+        0.00520329037681222,
+        -0.0008169614593498409,
+        8.480963879264891e-05,
+    ),
+    "double": (
+        0.1283791670955126,
+        -0.376126389031841,
+        0.11283791670971184,
+        -0.026866170648063136,
+        0.005223977653148263,
+        -0.000854832856992515,
+        0.00012055387701769104,
+        -1.4926923210536574e-05,
+        1.6481802229269585e-06,
+        -1.6565642538132067e-07,
+        1.6073831452715292e-08,
+        -1.6708839453870304e-09,
+        1.476865992339129e-10,
+    ),
+}
+# -log(erfc(t))/t - 1 up to 4 and 5.95, the error weighted by what it does to erf (2^-30, 2^-57.8).
+ERF_LARGE = {
+    "float": (
+        0.12864848971366882,
+        0.6351513266563416,
+        0.10623684525489807,
+        -0.023762019351124763,
+        0.0036424307618290186,
+        -0.00032279465813189745,
+        1.123013862525113e-05,
+    ),
+    "double": (
+        0.12837911157289383,
+        0.636620246164917,
+        0.1027708546394649,
+        -0.01912503655091439,
+        -0.0002119070590925321,
+        0.0016924374010468697,
+        -0.0005744882516235488,
+        -1.106847164073082e-06,
+        9.556675209061995e-05,
+        -5.607697062802611e-05,
+        2.036589867530171e-05,
+        -5.389551472830946e-06,
+        1.0791162828194001e-06,
+        -1.6319542575640117e-07,
+        1.8152490613564584e-08,
+        -1.4043206757456899e-09,
+        6.754951387736565e-11,
+        -1.5213832676148927e-12,
+    ),
+}
+
+
+def erf(x: Value) -> Value:
+    scalar = x.ty.scalar
+    edge, end = {"float": (0.925, 4.0), "double": (1.0, 5.95)}[scalar]
+    a = abs(x)
+    z = x * x
+    small = fma(x, horner(z, ERF_SMALL[scalar]), x)
+    t = at_most(a, end)
+    large = 1.0 - exp_in_range(-fma(t, horner(t, ERF_LARGE[scalar]), t))
+    return where(a < edge, small, large.copysign(x))
