@@ -1,0 +1,77 @@
+"""Types follow values: when an operand's type gets better known, so do its users' results."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult
+
+from sardonyx.dialects.base import SxOp, refine
+from sardonyx.dialects.module import sync_signature
+from sardonyx.dialects.values import forget
+
+
+def reinfer(op: Operation) -> list[OpResult]:
+    """Refine the op's result types in place by what inference finds; returns the results that changed.
+
+    Raises:
+        InferenceError: The operands break a constraint of the op, or contradict the stated type.
+    """
+    if not isinstance(op, SxOp):
+        return []
+    changed: list[OpResult] = []
+    for result, inferred in zip(op.results, op.infer(), strict=True):
+        if result.type == inferred:
+            continue
+        better = refine(result.type, inferred, op)
+        if better != result.type:
+            result._type = better
+            forget(result)
+            changed.append(result)
+    return changed
+
+
+def propagate(ops: Iterable[Operation]) -> list[Operation]:
+    """Re-infer these ops and, where a type changed, their users, and so on; returns the ops that changed.
+
+    Types only ever get more precise, so this ends.
+    """
+    queue = deque(dict.fromkeys(ops))
+    waiting = set(queue)
+    changed: list[Operation] = []
+    while queue:
+        op = queue.popleft()
+        waiting.discard(op)
+        if op.parent is None:
+            continue
+        results = reinfer(op)
+        if not results:
+            continue
+        changed.append(op)
+        for result in results:
+            for use in result.uses:
+                if use.operation not in waiting:
+                    waiting.add(use.operation)
+                    queue.append(use.operation)
+    return changed
+
+
+def sync_functions(module: ModuleOp) -> bool:
+    """Make each function's type follow its arguments and returned values; returns whether one changed."""
+    changed = False
+    for function in module.walk():
+        if not isinstance(function, func.FuncOp) or not function.body.blocks:
+            continue
+        last = function.body.block.last_op if len(function.body.blocks) == 1 else None
+        if not isinstance(last, func.ReturnOp):
+            continue
+        before = function.function_type
+        outputs = tuple(v.type for v in last.operands)
+        inputs = tuple(a.type for a in function.body.block.args)
+        if before.inputs.data != inputs or before.outputs.data != outputs:
+            sync_signature(function)
+            changed = True
+    return changed
