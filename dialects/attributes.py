@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from sardonyx.dialects.dims import Dim, parse_dim
 from sardonyx.dialects.dtypes import DType
@@ -45,9 +45,7 @@ class _TokenStream:
     """Feeds the grammar of dims from xDSL's lexer."""
 
     _KINDS = {
-        MLIRTokenKind.BARE_IDENT: "id", MLIRTokenKind.STRING_LIT: "string", MLIRTokenKind.INTEGER_LIT: "int",
-        MLIRTokenKind.PLUS: "punct", MLIRTokenKind.MINUS: "punct", MLIRTokenKind.STAR: "punct",
-        MLIRTokenKind.L_PAREN: "punct", MLIRTokenKind.R_PAREN: "punct", MLIRTokenKind.COMMA: "punct",
+        MLIRTokenKind.BARE_IDENT: "id", MLIRTokenKind.INTEGER_LIT: "int", MLIRTokenKind.EOF: "end",
     }  # fmt: skip
 
     def __init__(self, parser: AttrParser) -> None:
@@ -55,7 +53,9 @@ class _TokenStream:
 
     def peek(self) -> tuple[str, str]:
         token = self.parser._current_token  # pyright: ignore[reportPrivateUsage]
-        return self._KINDS.get(token.kind, "end"), token.text
+        if token.kind in (MLIRTokenKind.STRING_LIT, MLIRTokenKind.BYTES_LIT):
+            return "string", StringLiteral.from_span(token.span).string_contents
+        return self._KINDS.get(token.kind, "punct"), token.text
 
     def next(self) -> tuple[str, str]:
         token = self.peek()

@@ -1,1 +1,9 @@
-"""The loop-level dialect: kernels with an iteration space, a scalar body and a schedule. Knows no tensors."""
+"""The `kernel` dialect: the level between tensors and LLVM IR, where loops and their schedules stand."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from sardonyx.dialects.kernel.ops import OPS, BufferType
+
+KERNEL = Dialect("kernel", list(OPS), [BufferType])

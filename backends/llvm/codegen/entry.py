@@ -1,0 +1,294 @@
+"""Emits the plan as the one native entry, `i64 entry(ptr ctx)`, and what it needs around it.
+
+`ctx` is laid out by `CONTEXT_FIELDS`. The entry returns 0, or 1 + the number of a failure, whose shown values it puts
+into the context; `OUT_OF_MEMORY` and `TOO_LARGE` are failures of the entry itself. `entry_py(ptr ctx, ptr a0, …)` is
+the way in from Python: it takes PyObject pointers of arrays, checks dtype, rank, static extents and contiguity against
+the tables in the context, and calls the entry; it returns `NEEDS_CARE` where anything differs, without having run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from sardonyx.backends.llvm.codegen import emit_scalar as _emit_scalar
+from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
+from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
+from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.kernel.ops import (
+    AllocOp,
+    CopyOp,
+    InputDimOp,
+    InputOp,
+    KernelFuncOp,
+    LaunchOp,
+    OutputOp,
+    PlanOp,
+    WeightOp,
+)
+
+__all__ = ["CONTEXT_FIELDS", "NEEDS_CARE", "OUT_OF_MEMORY", "TOO_LARGE", "EntrySizes", "emit_entry"]
+_ = _emit_scalar  # registers its emitters
+
+CONTEXT_FIELDS = (
+    "inputs",  # ptr to {data, dims} per input
+    "outputs",  # ptr to {data, dims} per output; a null data is filled by native code
+    "constants",  # ptr to one pointer per constant
+    "slots",  # ptr to {block, capacity} per workspace slot
+    "dtypes",  # ptr to NumPy's dtype object per input, as this process has it
+    "shown0", "shown1", "shown2",  # the values that a failure's message shows
+    "entries",  # how often the entry was called
+    "kernels",  # how many kernels it has launched
+)  # fmt: skip
+NEEDS_CARE = -1
+OUT_OF_MEMORY = -2
+TOO_LARGE = -3
+MAX_BYTES = 1 << 46
+ALIGNMENT = 64
+
+
+def field(name: str) -> str:
+    """The position of a context field, in 8-byte units."""
+    return str(CONTEXT_FIELDS.index(name))
+
+
+@dataclass(frozen=True)
+class EntrySizes:
+    """How many slots and argument words the runtime must provide."""
+
+    slots: int
+    argument_words: int
+
+
+def emit_entry(module: ModuleText, kernels: Sequence[KernelFuncOp], plan: PlanOp, slots: int) -> EntrySizes:
+    """Emit all kernels (equal ones once) and the entry.
+
+    Kernels are compared by their emitted text, which holds their name only where they are defined.
+    """
+    by_text: dict[str, str] = {}
+    symbols: dict[str, str] = {}
+    for kernel in kernels:
+        name = kernel.sym_name.data
+        text = emit_kernel(module, kernel, "kernel.candidate")
+        del module.functions["kernel.candidate"]
+        if text not in by_text:
+            by_text[text] = name
+            module.functions[name] = text.replace("@kernel.candidate(", f"@{name}(", 1)
+        symbols[name] = by_text[text]
+    words = max((len(op.args) for op in plan.body.block.ops if isinstance(op, LaunchOp)), default=0)
+    _support(module)
+    builder = FunctionBuilder(module, "entry", [(PTR, "ctx")], I64)
+    for name in ("inputs", "outputs", "constants", "slots"):
+        builder.emit(f"%{name}.at = getelementptr inbounds i64, ptr %ctx, i64 {field(name)}")
+        builder.emit(f"%{name} = load ptr, ptr %{name}.at, align 8")
+    builder.emit(f"%args = alloca [{max(words, 3)} x i64], align 8")
+    _count(builder, "entries", 1)
+    emitter = PlanEmitter(builder, on_failure=_show)
+    emitter.symbols = symbols
+    emitter.emit_block(plan.body.block)
+    _count(builder, "kernels", sum(1 for op in plan.body.block.ops if isinstance(op, LaunchOp)))
+    builder.emit("ret i64 0")
+    builder.finish()
+    return EntrySizes(slots, words)
+
+
+class PlanEmitter(KernelEmitter):
+    """Emits plan ops beside those of kernels."""
+
+    symbols: dict[str, str]
+
+
+def _count(b: FunctionBuilder, name: str, amount: int) -> None:
+    at = b.gep(I64, "%ctx", field(name))
+    b.store(I64, b.binary("add", I64, b.load(I64, at, 8), str(amount)), at, 8)
+
+
+def _show(e: KernelEmitter, failure: int, shown: Sequence[str]) -> None:
+    for k, text in enumerate(shown[:3]):
+        e.builder.store(I64, text, e.builder.gep(I64, "%ctx", field(f"shown{k}")), 8)
+
+
+def _bail(b: FunctionBuilder, ok: str, status: int | str) -> None:
+    with b.unless(ok, lambda: b.emit(f"ret i64 {status}")):
+        pass
+
+
+def _byte_count(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) -> str:
+    """The size of a buffer in bytes; leaves the entry where it is absurd."""
+    b = e.builder
+    b.module.declare("llvm.smul.with.overflow.i64", "{ i64, i1 }", [I64, I64])
+    total, known = str(element.bytes), element.bytes
+    checks: list[str] = []
+    for extent in extents:
+        text = e.scalar(extent)
+        if known is not None and not text.startswith("%"):
+            known *= int(text)
+            total = str(known)
+            continue
+        known = None
+        pair = b.op(f"call {{ i64, i1 }} @llvm.smul.with.overflow.i64(i64 {total}, i64 {text})")
+        total = b.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
+        checks.append(b.op(f"extractvalue {{ i64, i1 }} {pair}, 1"))
+    if known is not None:
+        if known > MAX_BYTES:
+            _bail(b, "false", TOO_LARGE)
+        return total
+    for over in checks:
+        _bail(b, b.op(f"xor i1 {over}, true"), TOO_LARGE)
+    _bail(b, b.icmp("ule", I64, total, str(MAX_BYTES)), TOO_LARGE)
+    return total
+
+
+@emits(InputOp)
+def _input(e: KernelEmitter, op: InputOp) -> None:
+    b = e.builder
+    e.define(op.result, b.load(PTR, b.gep(I64, "%inputs", str(2 * op.number.value.data)), 8))
+
+
+@emits(InputDimOp)
+def _input_dim(e: KernelEmitter, op: InputDimOp) -> None:
+    b = e.builder
+    dims = b.load(PTR, b.gep(I64, "%inputs", str(2 * op.number.value.data + 1)), 8)
+    e.define(op.result, b.load(I64, b.gep(I64, dims, str(op.axis.value.data)), 8))
+
+
+@emits(WeightOp)
+def _weight(e: KernelEmitter, op: WeightOp) -> None:
+    b = e.builder
+    e.define(op.result, b.load(PTR, b.gep(I64, "%constants", str(op.number.value.data)), 8))
+
+
+@emits(OutputOp)
+def _output(e: KernelEmitter, op: OutputOp) -> None:
+    b = e.builder
+    element = memory_type(scalar_type(op.result.type.element))  # pyright: ignore[reportAttributeAccessIssue]
+    size = _byte_count(e, list(op.extents), element)
+    record = b.gep(I64, "%outputs", str(2 * op.number.value.data))
+    dims = b.load(PTR, b.gep(I64, record, "1"), 8)
+    for axis, extent in enumerate(op.extents):
+        b.store(I64, e.scalar(extent), b.gep(I64, dims, str(axis)), 8)
+    block = b.call("sx.output", PTR, [(PTR, record), (I64, size)])
+    _bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
+    e.define(op.result, block)
+
+
+@emits(AllocOp)
+def _alloc(e: KernelEmitter, op: AllocOp) -> None:
+    b = e.builder
+    element = memory_type(scalar_type(op.result.type.element))  # pyright: ignore[reportAttributeAccessIssue]
+    size = _byte_count(e, list(op.extents), element)
+    slot = op.slot.value.data if op.slot is not None else 0
+    block = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%slots", str(2 * slot))), (I64, size)])
+    _bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
+    e.define(op.result, block)
+
+
+@emits(CopyOp)
+def _copy(e: KernelEmitter, op: CopyOp) -> None:
+    b = e.builder
+    b.module.declare("llvm.memcpy.p0.p0.i64", "void", ["ptr", "ptr", "i64", "i1 immarg"])
+    b.emit(
+        f"call void @llvm.memcpy.p0.p0.i64(ptr {e.scalar(op.target)}, ptr {e.scalar(op.source)}, "
+        f"i64 {e.scalar(op.bytes)}, i1 false)"
+    )
+
+
+@emits(LaunchOp)
+def _launch(e: Any, op: LaunchOp) -> None:
+    b = e.builder
+    for number, argument in enumerate(op.args):
+        ty = scalar_type(argument.type)
+        b.store(ty, e.scalar(argument), b.gep(I64, "%args", str(number)), 8)
+    symbol = e.symbols[op.callee.string_value()]
+    status = b.call(symbol, I64, [(PTR, "%args"), (I64, "0"), (I64, "1")])
+    ok, bad = b.fresh_label("ran"), b.fresh_label("failed")
+    b.emit(f"br i1 {b.icmp('eq', I64, status, '0')}, label %{ok}, label %{bad}")
+    b.start_block(bad)
+    for k in range(3):  # a kernel leaves what its failure shows in the first words of its arguments
+        shown = b.load(I64, b.gep(I64, "%args", str(k)), 8) if k < len(op.args) else "0"
+        b.store(I64, shown, b.gep(I64, "%ctx", field(f"shown{k}")), 8)
+    b.emit(f"ret i64 {status}")
+    b.start_block(ok)
+
+
+def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], outputs: int) -> None:
+    """`i64 entry_py(ptr ctx, ptr input0, …, ptr output0, …)` on PyObject pointers of NumPy arrays.
+
+    `inputs` are the extents that the graph declares. A null output is allocated by native code.
+    """
+    names = [f"i{k}" for k in range(len(inputs))] + [f"o{k}" for k in range(outputs)]
+    b = FunctionBuilder(module, "entry_py", [(PTR, "ctx"), *((PTR, name) for name in names)], I64)
+    tables = {name: b.load(PTR, b.gep(I64, "%ctx", field(name)), 8) for name in ("inputs", "outputs", "dtypes")}
+    for number, dims in enumerate(inputs):
+        array = f"%i{number}"
+
+        def read(ty: LType, offset: int, array: str = array) -> str:
+            return b.load(ty, b.gep("i8", array, str(offset)), 8 if ty != I32 else 4)
+
+        wanted = b.load(PTR, b.gep(PTR, tables["dtypes"], str(number)), 8)
+        same = b.icmp("eq", PTR, read(PTR, ARRAY_DESCR), wanted)
+        rank = b.icmp("eq", I32, read(I32, ARRAY_NDIM), str(len(dims)))
+        flags = b.binary("and", I32, read(I32, ARRAY_FLAGS), "1")  # NPY_ARRAY_C_CONTIGUOUS
+        ok = b.binary("and", I1, b.binary("and", I1, same, rank), b.icmp("ne", I32, flags, "0"))
+        _bail(b, ok, NEEDS_CARE)
+        extents = read(PTR, ARRAY_DIMS)
+        for axis, dim in enumerate(dims):
+            if dim.static_value is not None:
+                actual = b.load(I64, b.gep(I64, extents, str(axis)), 8)
+                _bail(b, b.icmp("eq", I64, actual, str(dim.static_value)), NEEDS_CARE)
+        b.store(PTR, read(PTR, ARRAY_DATA), b.gep(I64, tables["inputs"], str(2 * number)), 8)
+        b.store(PTR, extents, b.gep(I64, tables["inputs"], str(2 * number + 1)), 8)
+    for number in range(outputs):
+        record = b.gep(I64, tables["outputs"], str(2 * number))
+        array = f"%o{number}"
+        data = b.when(
+            b.icmp("eq", PTR, array, "null"),
+            lambda: ["null"],
+            lambda array=array: [b.load(PTR, b.gep("i8", array, str(ARRAY_DATA)), 8)],
+            [PTR],
+        )
+        b.store(PTR, data[0], record, 8)
+    b.emit(f"ret i64 {b.call('entry', I64, [(PTR, '%ctx')])}")
+    b.finish()
+
+
+# Offsets in PyArrayObject_fields (numpy/core/include/numpy/ndarraytypes.h) behind a 16-byte PyObject head; the runtime
+# checks them on a real array before it uses `entry_py`.
+ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64
+
+
+def _support(module: ModuleText) -> None:
+    """Workspace slots and output blocks, on the C library's allocator."""
+    module.declare("aligned_alloc", PTR, [I64, I64])
+    module.declare("free", "void", [PTR])
+    b = FunctionBuilder(module, "sx.aligned", [(I64, "size")], PTR, linkage="internal")
+    some = b.intrinsic("llvm.umax", I64, [(I64, "%size"), (I64, "1")])
+    padded = b.binary("and", I64, b.binary("add", I64, some, str(ALIGNMENT - 1)), str(-ALIGNMENT))
+    b.emit(f"ret ptr {b.call('aligned_alloc', PTR, [(I64, str(ALIGNMENT)), (I64, padded)])}")
+    b.finish()
+
+    b = FunctionBuilder(module, "sx.slot", [(PTR, "slot"), (I64, "size")], PTR, linkage="internal")
+    block = b.load(PTR, "%slot", 8)
+    capacity_at = b.gep(I64, "%slot", "1")
+    capacity = b.load(I64, capacity_at, 8)
+    enough = b.binary("and", LType("i1"), b.icmp("uge", I64, capacity, "%size"), b.icmp("ne", PTR, block, "null"))
+    with b.unless(b.op(f"xor i1 {enough}, true"), lambda: b.emit(f"ret ptr {block}")):
+        b.call("free", "void", [(PTR, block)])
+        made = b.call("sx.aligned", PTR, [(I64, "%size")])
+        b.store(PTR, made, "%slot", 8)
+        missing = b.icmp("eq", PTR, made, "null")
+        b.store(I64, b.select(I64, missing, "0", "%size"), capacity_at, 8)
+        b.emit(f"ret ptr {made}")
+    b.finish()
+
+    b = FunctionBuilder(module, "sx.output", [(PTR, "record"), (I64, "size")], PTR, linkage="internal")
+    given = b.load(PTR, "%record", 8)
+    with b.unless(b.icmp("eq", PTR, given, "null"), lambda: b.emit(f"ret ptr {given}")):
+        made = b.call("sx.aligned", PTR, [(I64, "%size")])
+        b.store(PTR, made, "%record", 8)
+        b.emit(f"ret ptr {made}")
+    b.finish()

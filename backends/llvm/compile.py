@@ -1,0 +1,56 @@
+"""Compiles a graph to native code: tensor level → kernel level → LLVM text → object → `CompiledGraph`."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from xdsl.dialects.builtin import ModuleOp
+
+from sardonyx.backends.llvm.codegen.entry import EntrySizes, emit_entry, emit_python_entry
+from sardonyx.backends.llvm.codegen.text import ModuleText, Target
+from sardonyx.backends.llvm.lowering.graph import lower_graph
+from sardonyx.backends.llvm.lowering.plan import LoweredGraph
+from sardonyx.backends.llvm.runtime import jit
+from sardonyx.backends.llvm.runtime.call import CompiledGraph
+from sardonyx.backends.llvm.slots import assign_slots
+from sardonyx.dialects.kernel.ops import KernelFuncOp, PlanOp
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Python's cyclic collector costs op-heavy phases up to half their time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def emit_module(lowered: LoweredGraph, target: Target | None = None) -> tuple[ModuleText, EntrySizes]:
+    """LLVM text of a lowered graph for a target (this machine by default)."""
+    text = ModuleText(target or jit.native_target())
+    ops = list(lowered.module.body.block.ops)
+    kernels = [op for op in ops if isinstance(op, KernelFuncOp)]
+    plan = next(op for op in ops if isinstance(op, PlanOp))
+    slots = assign_slots(plan)
+    sizes = emit_entry(text, kernels, plan, slots)
+    emit_python_entry(text, [port.dims for port in lowered.inputs], len(lowered.outputs))
+    return text, sizes
+
+
+def compile_module(module: ModuleOp, fallback: bool = False) -> CompiledGraph:
+    """Compile the module's graph for this machine.
+
+    Raises:
+        UnsupportedError: An op has no native form; the error names the node. With `fallback`, such ops run by the
+            reference instead.
+    """
+    with _no_collection():
+        lowered = lower_graph(module)
+        text, sizes = emit_module(lowered)
+        body = jit.to_object(text)
+    return CompiledGraph(lowered, sizes, jit.Library(body, ("entry", "entry_py")))

@@ -1,0 +1,73 @@
+"""Lowers a whole graph: walks its ops in order, groups elementwise ones, and calls each other op's lowering."""
+
+from __future__ import annotations
+
+import importlib
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from sardonyx.backends.llvm.lowering import elementwise
+from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
+from sardonyx.dialects import locations
+from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.dialects.module import input_names, main_function, output_names, return_op
+from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.errors import SardonyxError, UnsupportedError
+
+FAMILIES = ("scalar_ops",)
+"""The modules of this package that register lowerings; a new family is one word here."""
+
+_loaded: list[str] = []
+
+
+def load_families() -> None:
+    """Import the modules that register lowerings, once."""
+    for family in FAMILIES:
+        if family not in _loaded:
+            importlib.import_module(f"sardonyx.backends.llvm.lowering.{family}")
+            _loaded.append(family)
+
+
+def has_native_form(op: object) -> bool:
+    """Whether an op can be lowered to native code."""
+    load_families()
+    return isinstance(op, ConstantOp) or type(op) in LOWERINGS or type(op) in elementwise.SCALARS
+
+
+def lower_graph(module: ModuleOp) -> LoweredGraph:
+    """Lower the graph to kernels and a plan.
+
+    Raises:
+        UnsupportedError: An op has no native form; the error names the node.
+    """
+    load_families()
+    function = main_function(module)
+    plan = Plan(module, function)
+    inputs = plan.lower_inputs(input_names(module))
+    returned = return_op(function).operands
+    plan.mark_outputs(returned)
+    inlined = elementwise.choose_inlined(function)
+    for op in function.body.block.ops:
+        plan.current = op
+        try:
+            if isinstance(op, func.ReturnOp):
+                continue
+            if isinstance(op, ConstantOp):
+                plan.constant(op)
+            elif op in inlined:
+                continue
+            elif type(op) in elementwise.SCALARS:
+                elementwise.lower_group(plan, op, inlined)  # pyright: ignore[reportArgumentType]
+            else:
+                lowering = LOWERINGS.get(type(op))
+                if lowering is None:
+                    raise UnsupportedError(f"{op.name} has no native form yet", hint="finalize(fallback=True) runs it by the reference")
+                lowering(plan, op)
+        except SardonyxError as error:
+            error.op = error.op or op.name
+            raise error.at(locations.describe(op.location))
+    plan.current = None
+    plan.finish_outputs(returned)
+    ports = [Port(n, dtype_of(v), dims_of(v)) for n, v in zip(output_names(module), returned, strict=True)]
+    return LoweredGraph(plan.build(), inputs, ports, plan.constants, plan.failures)

@@ -1,0 +1,98 @@
+"""From LLVM text to code: target machines, object files, and ORC's LLJIT."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from sardonyx.backends.llvm.codegen.text import ModuleText, Target, host_target
+from sardonyx.backends.llvm.runtime import cache as object_cache
+from sardonyx.backends.llvm.runtime.cache import STATISTICS
+from sardonyx.errors import SardonyxError
+
+_lock = threading.RLock()
+_names = itertools.count()
+
+
+@cache
+def _initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@cache
+def native_target() -> Target:
+    """This machine, as the generator sees it."""
+    _initialize()
+    return host_target()
+
+
+@cache
+def machine(target: Target) -> Any:
+    """LLVM's target machine. Code generation level 2: never 0, which spills everything."""
+    _initialize()
+    found = llvm.Target.from_triple(target.triple)
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default", jit=False
+    )
+
+
+def parse(text: str) -> Any:
+    """LLVM's module of the text; a mistake of the generator is an error that shows LLVM's message."""
+    _initialize()
+    with _lock:
+        try:
+            module = llvm.parse_assembly(text)
+            module.verify()
+        except RuntimeError as error:
+            raise SardonyxError(f"the generated LLVM IR is not valid: {error}", code_name="INTERNAL") from error
+    return module
+
+
+def to_object(module: ModuleText) -> bytes:
+    """Object code for the module's target, from the cache where it is known."""
+    text = str(module)
+    target = module.target
+    version = ".".join(map(str, llvm.llvm_version_info))
+    name = object_cache.key(text, target.triple, target.cpu, target.features, version, llvmlite.__version__)
+    found = object_cache.load(name)
+    if found is not None:
+        return found
+    with _lock:
+        body = machine(target).emit_object(parse(text))
+    STATISTICS.compiled += 1
+    object_cache.store(name, body)
+    return body
+
+
+def to_assembly(module: ModuleText) -> str:
+    with _lock:
+        tm = machine(module.target)
+        tm.set_asm_verbosity(True)
+        return tm.emit_assembly(parse(str(module)))
+
+
+@cache
+def _compiler() -> Any:
+    _initialize()
+    target = llvm.Target.from_triple(native_target().triple)
+    return llvm.create_lljit_compiler(
+        target.create_target_machine(cpu=native_target().cpu, features=native_target().features, opt=2, jit=True)
+    )
+
+
+class Library:
+    """Object code loaded into this process; it stays as long as this object lives."""
+
+    def __init__(self, body: bytes, symbols: tuple[str, ...]) -> None:
+        with _lock:
+            builder = llvm.JITLibraryBuilder().add_object_img(body).add_current_process()
+            for symbol in symbols:
+                builder = builder.export_symbol(symbol)
+            self._tracker = builder.link(_compiler(), f"sardonyx.{next(_names)}")
+            self.addresses = {symbol: self._tracker[symbol] for symbol in symbols}
