@@ -151,6 +151,11 @@ def _placeholder() -> Attribute:
     return _PLACEHOLDER[0]
 
 
+def _is_variadic(what: object) -> bool:
+    """Whether an operand definition is a group of any size (xDSL counts an optional operand among these)."""
+    return isinstance(what, VarOperandDef) and not isinstance(what, OptOperandDef)
+
+
 class SxOp(IRDLOperation):
     """An op on tensors; see the module's docstring for what a subclass states."""
 
@@ -239,7 +244,7 @@ class SxOp(IRDLOperation):
         out: list[SSAValue | None] = []
         for name, what in self.get_irdl_definition().operands:
             value = getattr(self, name)
-            if isinstance(what, VarOperandDef):
+            if _is_variadic(what):
                 out.extend(value)
             else:
                 out.append(value)
@@ -337,7 +342,7 @@ class SxOp(IRDLOperation):
             fixed_after = len(definition.operands)
             for _, what in definition.operands:
                 fixed_after -= 1
-                if isinstance(what, VarOperandDef):
+                if _is_variadic(what):
                     size = max(0, len(unresolved) - at - fixed_after)
                     segments.append(size)
                     at += size

@@ -13,7 +13,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from sardonyx.dialects.attributes import dtype_of, static_shape
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import int32, int64
+from sardonyx.dialects.dtypes import bool_, int32, int64
 
 MAX_ELEMENTS = 64
 """Larger tensors are not followed: shapes and axes are short."""
@@ -24,10 +24,10 @@ _UNKNOWN: Any = object()
 
 
 def contents(value: SSAValue) -> Contents | None:
-    """The elements of a small integer tensor, flat in row-major order, None per unknown element.
+    """The elements of a small integer tensor, flat in row-major order, None per unknown element; a bool is 0 or 1.
 
-    None where the value is no int32 or int64 tensor of static shape with at most `MAX_ELEMENTS` elements, or where
-    nothing at all is known of it.
+    None where the value is no int32, int64 or bool tensor of static shape with at most `MAX_ELEMENTS` elements, or
+    where nothing at all is known of it.
     """
     found = value.__dict__.get(_CACHE, _UNKNOWN)
     if found is not _UNKNOWN:
@@ -84,4 +84,4 @@ def _followed(value: SSAValue) -> bool:
     count = 1
     for extent in shape:
         count *= extent
-    return count <= MAX_ELEMENTS and dtype_of(value) in (int32, int64)
+    return count <= MAX_ELEMENTS and dtype_of(value) in (int32, int64, bool_)

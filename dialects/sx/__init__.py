@@ -10,7 +10,10 @@ from xdsl.ir import Dialect
 from sardonyx.dialects.attributes import DimsAttr, WeightAttr
 from sardonyx.dialects.base import OnnxForm, SxOp
 
-FAMILIES = ("constant", "binary")
+FAMILIES = (
+    "constant", "unary", "activation", "binary", "variadic", "compare", "logical", "select", "cast", "reduce",
+    "argreduce", "softmax", "cumsum",
+)  # fmt: skip
 """The modules of this package that define ops; a new family is one word here."""
 
 

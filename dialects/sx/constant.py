@@ -102,7 +102,7 @@ class ConstantOp(SxOp):
         return dense_array(self.value)
 
     def infer_values(self) -> Sequence[tuple[Dim | None, ...] | None]:
-        if isinstance(self.value, WeightAttr) or dtype_of(self.output).kind not in "i":
+        if isinstance(self.value, WeightAttr) or dtype_of(self.output).kind not in "ib":
             return [None]
         return [tuple(Dim.of(int(v)) for v in self.array().reshape(-1))]
 

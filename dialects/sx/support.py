@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import UnrankedTensorType
@@ -56,7 +57,9 @@ def same_dtype(op: SxOp, operands: Sequence[SSAValue], constraint: str) -> DType
     return found[0]
 
 
-def check_dtype(op: SxOp, value: SSAValue, allowed: Sequence[DType], constraint: str, what: str = "the operand") -> DType:
+def check_dtype(
+    op: SxOp, value: SSAValue, allowed: Sequence[DType], constraint: str, what: str = "the operand"
+) -> DType:
     dtype = dtype_of(value)
     if dtype not in allowed:
         raise op.fail(f"{constraint} {what} has dtype {dtype}; allowed: {', '.join(map(str, allowed))}")
@@ -82,3 +85,8 @@ def require_equal(op: SxOp, a: Dim, b: Dim, message: str) -> None:
     """Refuse extents that are certainly different; unknown ones become a check of the run."""
     if equal(a, b) is Proof.REFUTED:
         raise op.fail(f"{message}: {a} and {b}")
+
+
+def float_attr(op: SxOp, name: str) -> float:
+    """A float property as ONNX keeps it: rounded to float32, whatever the tensor's dtype."""
+    return struct.unpack("f", struct.pack("f", op.attr(name)))[0]

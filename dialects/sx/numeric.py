@@ -1,0 +1,122 @@
+"""Arithmetic that NumPy lacks or leaves undefined: rounding once, casts, maximum with NaN, truncated division."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.evaluate import Array
+
+
+def given(arrays: Iterable[Array | None]) -> list[Array]:
+    """The operands that are present."""
+    return [np.asarray(a) for a in arrays if a is not None]
+
+
+def is_float(array: Array) -> bool:
+    """Whether the elements are floats (NumPy counts bfloat16 among the raw bytes)."""
+    return array.dtype.kind not in "iub"
+
+
+def wide(array: Array) -> Array:
+    """16-bit floats as float32, others as they are: one operation of +, -, *, / or sqrt in float32 rounds right."""
+    return array.astype(np.float32) if is_float(array) and array.dtype.itemsize == 2 else array
+
+
+def double(array: Array) -> Array:
+    """The elements as float64."""
+    return array.astype(np.float64)
+
+
+def narrow(array: Array, dtype: np.dtype[Any] | DType) -> Array:
+    """Floats rounded once, to nearest even, to another float dtype; what is too large becomes infinite."""
+    array, target = np.asarray(array), dtype.numpy if isinstance(dtype, DType) else dtype
+    if array.dtype == np.float64 and target.itemsize == 2 and target != np.float16:
+        # ml_dtypes goes through float32 and would round twice; an intermediate that is rounded to odd does not.
+        return _to_odd_float32(array).astype(target)
+    return array.astype(target)
+
+
+def _to_odd_float32(array: Array) -> Array:
+    """float64 as float32, inexact values rounded to the neighbour whose last bit is 1."""
+    nearest = np.asarray(array.astype(np.float32))
+    back = nearest.astype(np.float64)
+    truncated = np.where(np.abs(back) > np.abs(array), np.nextafter(nearest, np.float32(0)), nearest)
+    inexact = (back != array) & ~np.isnan(array)
+    return (np.asarray(truncated).view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
+
+
+def convert(array: Array, dtype: DType) -> Array:
+    """The elements as another dtype, every case defined.
+
+    Floats to integers truncate, saturate when out of range, and NaN becomes 0; integers to narrower ones wrap; to bool
+    is `!= 0` (NaN is true); to floats rounds once to nearest even.
+    """
+    array, target = np.asarray(array), dtype.numpy
+    if array.dtype == target:
+        return array
+    if dtype.kind == "b":
+        return wide(array) != 0
+    if dtype.is_integer and is_float(array):
+        return saturate(double(array), target)
+    if dtype.is_float and is_float(array):
+        return narrow(array if array.dtype.itemsize > 2 else wide(array), target)
+    if dtype.name == "bfloat16":
+        return narrow(_integers_as_double(array), target)
+    return array.astype(target)
+
+
+def saturate(array: Array, target: np.dtype[Any]) -> Array:
+    """float64 truncated to an integer dtype; beyond its range the nearest limit, NaN 0."""
+    limits = np.iinfo(target)
+    truncated = np.trunc(array)
+    below, above = truncated <= float(limits.min), truncated >= float(limits.max)
+    inside = np.where(below | above | np.isnan(truncated), 0.0, truncated).astype(target)
+    return np.where(below, target.type(limits.min), np.where(above, target.type(limits.max), inside))
+
+
+def _integers_as_double(array: Array) -> Array:
+    """Integers as float64; what does not fit in 53 bits keeps a sticky bit, so that a later rounding is right."""
+    if array.dtype.itemsize < 8:
+        return array.astype(np.float64)
+    low = array & array.dtype.type(0x7FF)
+    sticky = (array - low) | np.where(low != 0, array.dtype.type(0x800), array.dtype.type(0))
+    small = np.abs(array.astype(np.float64)) < 2.0**52
+    return np.where(small, array, sticky).astype(np.float64)
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """The greater element; NaN where either is NaN, +0 where they are zeros of both signs."""
+    greater = np.maximum(a, b)
+    return np.where((a == 0) & (b == 0), a + b, greater) if is_float(a) else greater
+
+
+def minimum(a: Array, b: Array) -> Array:
+    """The smaller element; NaN where either is NaN, -0 where they are zeros of both signs."""
+    smaller = np.minimum(a, b)
+    return np.where((a == 0) & (b == 0), -(-a - b), smaller) if is_float(a) else smaller
+
+
+def truncated_quotient(a: Array, b: Array) -> Array:
+    """Integer division towards zero; 0 where the divisor is 0; the least integer divided by -1 is itself."""
+    divisor = np.where(b == 0, b.dtype.type(1), b)
+    floor = np.floor_divide(a, divisor)
+    if a.dtype.kind == "u":
+        return np.where(b == 0, a.dtype.type(0), floor)
+    inexact = (a - floor * divisor) != 0
+    quotient = floor + (inexact & ((a < 0) != (divisor < 0))).astype(a.dtype)
+    return np.where(b == 0, a.dtype.type(0), quotient)
+
+
+def sigmoid(x: Array) -> Array:
+    """`1 / (1 + exp(-x))` without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, np.where(np.isnan(x), x, small)) / (1.0 + small)
+
+
+def softplus(x: Array) -> Array:
+    """`log(1 + exp(x))` without overflow."""
+    return np.logaddexp(0.0, x)
