@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sardonyx.backends.llvm.codegen import math_exp, math_log, math_pow, math_trig
+from sardonyx.backends.llvm.codegen import math_exp, math_log, math_pow, math_round, math_trig
 from sardonyx.backends.llvm.codegen.lanes import Operation, Value, lanewise
 
 
@@ -62,6 +62,12 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "acos": through_double(math_trig.acos),
     "sqrt": _sqrt,
     "rsqrt": _rsqrt,
+    "floor": math_round.floor,
+    "ceil": math_round.ceil,
+    "trunc": math_round.trunc,
+    "round_half_even": math_round.round_half_even,
+    "fmod": math_round.fmod,
+    "floormod": math_round.floormod,
 }
 
 MATH: dict[str, Operation] = {name: lanewise(function) for name, function in FUNCTIONS.items()}

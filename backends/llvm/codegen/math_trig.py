@@ -66,7 +66,7 @@ def unsigned_to_double(word: Value) -> Value:
 
 
 def reduce_float(x: Value) -> tuple[Value, Value]:
-    """|x| = q pi/2 + r, |r| <= pi/4 and a little, for a float: (r as a double, q as an i64, of which two bits count)."""
+    """|x| = q pi/2 + r, |r| <= pi/4 and a little, for a float: (r as a double, q as an i64 modulo 4)."""
     magnitude = x.bits() & 0x7FFFFFFF
     significand = ((magnitude & 0x7FFFFF) | 0x800000).zext("i64")
     # The string of bits is a word of zeros and then 2/pi. At this offset a bit times the significand's unit weighs 2:
@@ -115,7 +115,7 @@ def load_window(x: Value, offset: Value) -> list[Value]:
 
 
 def reduce_double(x: Value) -> tuple[Value, Value, Value]:
-    """|x| = q pi/2 + r + r_low for a double: (r, r_low, q as an i64, of which two bits count)."""
+    """|x| = q pi/2 + r + r_low for a double: (r, r_low, q as an i64 modulo 4)."""
     magnitude = x.bits() & 0x7FFFFFFFFFFFFFFF
     offset = magnitude.lshr(52) - 1013
     offset = where(offset < 0, 0, offset)
