@@ -31,10 +31,11 @@ from sardonyx.dialects.dtypes import (
     uint64,
 )
 from sardonyx.dialects.evaluate import Array, EvalContext
-from sardonyx.dialects.sx.numeric import double, given, is_float, narrow, saturate, sigmoid, softplus, wide
+from sardonyx.dialects.sx.numeric import broadcast, double, given, is_float, narrow, saturate, sigmoid, softplus, wide
 from sardonyx.dialects.sx.special import erfc
 from sardonyx.dialects.sx.support import check_dtype, float_attr, format_dims, is_unranked, same_dtype
 from sardonyx.dialects.sx.unary import UnaryOp
+from sardonyx.errors import ExecutionError
 
 
 @irdl_op_definition
@@ -284,6 +285,9 @@ class PReluOp(SxOp):
         return [tensor_type(dtype, dims)]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        x, slope = given(arrays)
+        x, slope = broadcast(self, arrays, "(C2)")
+        if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+            shown = f"{list(slope.shape)} does not broadcast to {list(x.shape)}"
+            raise ExecutionError(f"(C2) slope {shown}", op=self.name)
         value = wide(x)
         return [np.where(value < 0, value * wide(slope), value).astype(x.dtype)]

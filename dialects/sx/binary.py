@@ -10,13 +10,12 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import FLOATS, INTEGERS, NUMERIC, DType, int32, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx import facts
-from sardonyx.dialects.sx.numeric import double, given, is_float, narrow, saturate, truncated_quotient, wide
+from sardonyx.dialects.sx.numeric import broadcast, double, is_float, narrow, saturate, truncated_quotient, wide
 from sardonyx.dialects.sx.support import broadcast_type, check_dtype, same_dtype
 from sardonyx.dialects.values import Contents
 
@@ -48,7 +47,7 @@ class BinaryOp(SxOp):
         return None
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        a, b = given(arrays)
+        a, b = broadcast(self, arrays, "(C2)")
         out = np.asarray(self.compute(wide(a), wide(b)))
         return [out.astype(a.dtype if self.RESULT is None else self.RESULT.numpy)]
 
@@ -161,7 +160,7 @@ class PowOp(BinaryOp):
         return [broadcast_type(self, dtype, [self.lhs, self.rhs], "(C2)")]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        a, b = given(arrays)
+        a, b = broadcast(self, arrays, "(C2)")
         if not is_float(a):
             return [saturate(np.power(double(a), double(b)), a.dtype) if is_float(b) else _integer_power(a, b)]
         if is_float(b):
@@ -173,7 +172,7 @@ class PowOp(BinaryOp):
 
     def combine(self, a: Dim, b: Dim) -> Dim | None:
         exponent = b.static_value
-        if exponent is None or dtype_of(self.output).bits < 64 or not 0 <= exponent <= 4:
+        if exponent is None or not 0 <= exponent <= 4:
             return None
         return Dim.product([a] * exponent)
 

@@ -18,6 +18,7 @@ from sardonyx.dialects.sx import facts
 from sardonyx.dialects.sx.numeric import convert, given
 from sardonyx.dialects.sx.support import broadcast_type
 from sardonyx.dialects.values import Contents, contents
+from sardonyx.errors import InvalidArgumentError
 
 
 def _facts(source: SSAValue, target: DType) -> Contents | None:
@@ -58,14 +59,18 @@ class CastOp(SxOp):
     DTYPES: ClassVar[Sequence[DType]] = ALL
 
     def infer(self) -> Sequence[Attribute]:
-        to = self.attr("to")
-        if not isinstance(to, DType):
-            raise self.fail(f"(C1) {to} is not a dtype")
-        return [broadcast_type(self, to, [self.input], "(C1)")]
+        return [broadcast_type(self, self.target(), [self.input], "(C1)")]
+
+    def target(self) -> DType:
+        """The dtype that is cast to."""
+        try:
+            return DType.of(self.to)
+        except InvalidArgumentError:
+            raise self.fail(f"(C1) {self.to} is not a dtype") from None
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         (x,) = given(arrays)
-        return [convert(x, self.attr("to"))]
+        return [convert(x, self.target())]
 
     def infer_values(self) -> Sequence[Contents | None]:
         return [_facts(self.input, dtype_of(self.output))]

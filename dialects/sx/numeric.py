@@ -7,13 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.evaluate import Array
+from sardonyx.errors import ExecutionError
 
 
 def given(arrays: Iterable[Array | None]) -> list[Array]:
     """The operands that are present."""
     return [np.asarray(a) for a in arrays if a is not None]
+
+
+def broadcast(op: SxOp, arrays: Iterable[Array | None], constraint: str) -> list[Array]:
+    """The operands that are present, once it is certain that their shapes broadcast.
+
+    Raises:
+        ExecutionError: They do not (extents that were not known before the run).
+    """
+    operands = given(arrays)
+    try:
+        np.broadcast_shapes(*(a.shape for a in operands))
+    except ValueError:
+        shown = " and ".join(str(list(a.shape)) for a in operands)
+        raise ExecutionError(f"{constraint} shapes {shown} do not broadcast", op=op.name) from None
+    return operands
 
 
 def is_float(array: Array) -> bool:

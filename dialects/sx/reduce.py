@@ -13,7 +13,16 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
 
-from sardonyx.dialects.attributes import Shape, dims_of, fresh_dim, rank_of, static_shape, tensor_type, unranked_type
+from sardonyx.dialects.attributes import (
+    Shape,
+    dims_of,
+    dtype_of,
+    fresh_dim,
+    rank_of,
+    static_shape,
+    tensor_type,
+    unranked_type,
+)
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import FLOATS, DType, bool_, int8, int32, int64, uint8, uint32, uint64
@@ -105,12 +114,13 @@ class ReduceOp(SxOp):
         kept = [i for i in range(data.ndim) if i not in axes]
         count = int(np.prod([data.shape[i] for i in kept], dtype=np.int64))
         slices = data.transpose(kept + list(axes)).reshape(count, -1) if data.size else np.empty((count, 0), object)
-        return [tuple(self.combine(list(s)) if None not in list(s) else None for s in slices)]
+        dtype = dtype_of(self.output)
+        return [tuple(facts.wrapped(self.combine(list(s)), dtype) if None not in list(s) else None for s in slices)]
 
     # ---- semantics
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         (data,) = given(arrays[:1])
-        stated = arrays[1] if len(arrays) > 1 else None
+        stated = arrays[1]
         if stated is None or not stated.size:
             axes = () if self.attr("noop_with_empty_axes") else tuple(range(data.ndim))
         else:

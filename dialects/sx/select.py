@@ -15,7 +15,7 @@ from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import ALL, NUMERIC, DType, bool_
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx import facts
-from sardonyx.dialects.sx.numeric import given, maximum, minimum, wide
+from sardonyx.dialects.sx.numeric import broadcast, given, maximum, minimum, wide
 from sardonyx.dialects.sx.support import broadcast_type, check_dtype, is_unranked, same_dtype
 from sardonyx.dialects.values import Contents
 
@@ -42,7 +42,7 @@ class WhereOp(SxOp):
         return [broadcast_type(self, dtype, [self.condition, self.on_true, self.on_false], "(C3)")]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        condition, on_true, on_false = given(arrays)
+        condition, on_true, on_false = broadcast(self, arrays, "(C3)")
         return [np.where(condition, on_true, on_false)]
 
     def infer_values(self) -> Sequence[Contents | None]:

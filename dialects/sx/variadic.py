@@ -15,7 +15,7 @@ from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import FLOATS, NUMERIC, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx import facts
-from sardonyx.dialects.sx.numeric import double, given, maximum, minimum, narrow, wide
+from sardonyx.dialects.sx.numeric import broadcast, double, maximum, minimum, narrow, wide
 from sardonyx.dialects.sx.support import broadcast_type, check_dtype, same_dtype
 from sardonyx.dialects.values import Contents
 
@@ -49,7 +49,7 @@ class MaxOp(VariadicOp):
     DTYPES: ClassVar = NUMERIC
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        operands = given(arrays)
+        operands = broadcast(self, arrays, "(C2)")
         return [np.asarray(reduce(maximum, map(wide, operands))).astype(operands[0].dtype)]
 
     def infer_values(self) -> Sequence[Contents | None]:
@@ -66,7 +66,7 @@ class MinOp(VariadicOp):
     DTYPES: ClassVar = NUMERIC
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        operands = given(arrays)
+        operands = broadcast(self, arrays, "(C2)")
         return [np.asarray(reduce(minimum, map(wide, operands))).astype(operands[0].dtype)]
 
     def infer_values(self) -> Sequence[Contents | None]:
@@ -81,7 +81,7 @@ class SumOp(VariadicOp):
     ONNX: ClassVar = OnnxForm("Sum", since=8)
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        operands = given(arrays)
+        operands = broadcast(self, arrays, "(C2)")
         return [narrow(reduce(np.add, map(double, operands)), operands[0].dtype)]
 
 
@@ -93,5 +93,5 @@ class MeanOp(VariadicOp):
     ONNX: ClassVar = OnnxForm("Mean", since=8)
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        operands = given(arrays)
+        operands = broadcast(self, arrays, "(C2)")
         return [narrow(reduce(np.add, map(double, operands)) / len(operands), operands[0].dtype)]
