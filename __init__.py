@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Public name -> the module that defines it. A name mapped to a module of that name (`"nn": "sardonyx.frontend.nn"`) is
-# that module itself.
+# Public name -> where it comes from, as in `from sardonyx.errors import SardonyxError`: a module, or a package that has
+# the module of that name.
 _EXPORTS = {
     "ExecutionError": "sardonyx.errors",
     "FailedPreconditionError": "sardonyx.errors",
@@ -40,14 +40,16 @@ _EXPORTS = {
 __all__ = ["__version__", *_EXPORTS]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> object:
-    module_name = _EXPORTS.get(name)
-    if module_name is None:
-        raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
-    module = importlib.import_module(module_name)
-    value: object = module if module_name.endswith("." + name) else getattr(module, name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker that sees `__getattr__` takes every misspelt name
+
+    def __getattr__(name: str) -> object:
+        module_name = _EXPORTS.get(name)
+        if module_name is None:
+            raise AttributeError(f"module 'sardonyx' has no attribute {name!r}")
+        module = importlib.import_module(module_name)
+        value = getattr(module, name) if hasattr(module, name) else importlib.import_module(f"{module_name}.{name}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import sardonyx
+import sardonyx.examples
 
 FACE = Path(sardonyx.__file__)
 
@@ -26,13 +26,8 @@ def names_under_type_checking() -> dict[str, str]:
         assert isinstance(node, ast.ImportFrom) and node.module, f"line {node.lineno}: write `from M import N as N`"
         for alias in node.names:
             assert alias.asname == alias.name, f"line {node.lineno}: write `{alias.name} as {alias.name}`"
-            names[alias.name] = f"{node.module}.{alias.name}" if is_module(node.module, alias.name) else node.module
+            names[alias.name] = node.module
     return names
-
-
-def is_module(package: str, name: str) -> bool:
-    paths = getattr(importlib.import_module(package), "__path__", [])
-    return any(Path(path, f"{name}.py").is_file() or Path(path, name, "__init__.py").is_file() for path in paths)
 
 
 def test_table_and_type_checkers_agree():
@@ -48,14 +43,23 @@ def test_all_is_the_table():
 def test_every_name_is_there(name: str):
     value = getattr(sardonyx, name)
     assert value is not None
-    if name in sardonyx._EXPORTS and not sardonyx._EXPORTS[name].endswith(f".{name}"):
-        module = sardonyx._EXPORTS[name]
-        assert value is getattr(importlib.import_module(module), name)
+    if module := sardonyx._EXPORTS.get(name):
+        scope: dict[str, object] = {}
+        exec(f"from {module} import {name}", scope)
+        assert value is scope[name]
+
+
+def test_a_module_can_be_a_public_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sardonyx._EXPORTS, "digits", "sardonyx.examples")
+    monkeypatch.delattr(sardonyx.examples, "digits", raising=False)
+    monkeypatch.setattr(sardonyx, "digits", None, raising=False)  # so that it is gone again afterwards
+    monkeypatch.delattr(sardonyx, "digits")
+    assert getattr(sardonyx, "digits").__name__ == "sardonyx.examples.digits"  # noqa: B009 -- checkers don't know it
 
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        sardonyx.nonsense  # noqa: B018 -- the access is the test
+        getattr(sardonyx, "nonsense")  # noqa: B009 -- checkers know that it isn't there
 
 
 def test_the_version_is_the_projects():

@@ -12,6 +12,7 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,7 +172,7 @@ def test_the_wheel_works_where_the_checkout_is_not(wheel: Path, tmp_path: Path):
 # --- tools/dev.py and the README
 
 
-def load_dev():
+def load_dev() -> Any:
     spec = importlib.util.spec_from_file_location("dev_under_test", DEV)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
