@@ -13,6 +13,8 @@ from sardonyx.dialects.base import OnnxForm, SxOp
 FAMILIES = (
     "constant", "unary", "activation", "binary", "variadic", "compare", "logical", "select", "cast", "reduce",
     "argreduce", "softmax", "cumsum",
+    "matmul", "conv", "pool", "norm", "layer_norm", "reshape", "transpose", "concat", "slice", "pad", "tile", "shape",
+    "space", "trilu", "gather", "fill",
 )  # fmt: skip
 """The modules of this package that define ops; a new family is one word here."""
 
