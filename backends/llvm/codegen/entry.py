@@ -14,6 +14,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from sardonyx.backends.llvm.codegen import contract as _contract
 from sardonyx.backends.llvm.codegen import emit_scalar as _emit_scalar
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
@@ -32,7 +33,7 @@ from sardonyx.dialects.kernel.ops import (
 )
 
 __all__ = ["CONTEXT_FIELDS", "NEEDS_CARE", "OUT_OF_MEMORY", "TOO_LARGE", "EntrySizes", "emit_entry"]
-_ = _emit_scalar  # registers its emitters
+_ = (_contract, _emit_scalar)  # they register their emitters
 
 CONTEXT_FIELDS = (
     "inputs",  # ptr to {data, dims} per input

@@ -106,8 +106,10 @@ class Body:
                 "min": lambda: min(x, y), "max": lambda: max(x, y),
             }[fn]()  # fmt: skip
             return self.index(folded)
-        names = {"floordiv": "sfloordiv", "ceildiv": "sceildiv", "floormod": "sfloormod", "min": "smin", "max": "smax"}
-        return self.math(names[fn], INDEX, self.index(a), self.index(b))
+        if fn == "ceildiv":
+            return self.minus(0, self.index_math("floordiv", self.minus(0, a), b))
+        names = {"min": "smin", "max": "smax"}
+        return self.math(names.get(fn, fn), INDEX, self.index(a), self.index(b))
 
     def compare(self, predicate: str, a: IndexLike, b: IndexLike) -> SSAValue:
         """An i1 of two indices; `predicate` is arith's (`slt`, `eq` …)."""
@@ -187,7 +189,9 @@ class Body:
             return self.add(arith.TruncFOp(value, to))  # pyright: ignore[reportArgumentType]
         if source.is_float:
             wide = compute_dtype(source)
-            return self.math("fptoui_sat" if target.kind == "u" else "fptosi_sat", to, self.convert(value, source, wide))
+            return self.math(
+                "fptoui_sat" if target.kind == "u" else "fptosi_sat", to, self.convert(value, source, wide)
+            )
         if target.is_float:
             wide = float32 if target.bits == 16 and source.bits <= 16 else target
             if target.bits == 16 and source.bits > 16:
@@ -280,5 +284,3 @@ def number_of(value: IndexLike) -> int | None:
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
         return op.value.value.data
     return None
-
-

@@ -15,7 +15,7 @@ from sardonyx.dialects.module import input_names, main_function, output_names, r
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import SardonyxError, UnsupportedError
 
-FAMILIES = ("scalar_ops",)
+FAMILIES = ("move", "fill", "pad", "gather", "matmul", "conv", "scalar_ops")
 """The modules of this package that register lowerings; a new family is one word here."""
 
 _loaded: list[str] = []
@@ -62,7 +62,9 @@ def lower_graph(module: ModuleOp) -> LoweredGraph:
             else:
                 lowering = LOWERINGS.get(type(op))
                 if lowering is None:
-                    raise UnsupportedError(f"{op.name} has no native form yet", hint="finalize(fallback=True) runs it by the reference")
+                    raise UnsupportedError(
+                        f"{op.name} has no native form yet", hint="finalize(fallback=True) runs it by the reference"
+                    )
                 lowering(plan, op)
         except SardonyxError as error:
             error.op = error.op or op.name

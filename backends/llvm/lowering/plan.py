@@ -255,7 +255,12 @@ class Plan:
             self._symbols[next(iter(dim.symbols()))] = index
             return
         index = body.index(value)
-        body.require(body.compare("eq", index, self.dim(dim)), self.failure(f"{what} is {{0}}, expected {{1}}"), index, self.dim(dim))
+        body.require(
+            body.compare("eq", index, self.dim(dim)),
+            self.failure(f"{what} is {{0}}, expected {{1}}"),
+            index,
+            self.dim(dim),
+        )
 
     def is_bound(self, dim: Dim) -> bool:
         """Whether all symbols of the extent are known at this point."""
@@ -409,6 +414,11 @@ class Plan:
         self.constants.append(entry)
         self._buffers[op.output] = self.body.add(WeightOp(len(self.constants) - 1, scalar_ir(dtype_of(op.output))))
 
+    def constant_array(self, array: Any, dtype: DType) -> SSAValue:
+        """The buffer of an array that the compiler made (a packed weight, a table)."""
+        self.constants.append(array)
+        return self.body.add(WeightOp(len(self.constants) - 1, scalar_ir(dtype)))
+
     def mark_outputs(self, values: Sequence[SSAValue]) -> None:
         """A value's first place among the outputs is computed in place; inputs, constants and repeats are copied."""
         for number, value in enumerate(values):
@@ -429,5 +439,3 @@ class Plan:
         """The module of kernels and plan."""
         self.body.block.add_op(YieldOp())
         return ModuleOp([*self.kernels, PlanOp("main", self.region)])
-
-
