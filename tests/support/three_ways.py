@@ -6,7 +6,7 @@ prefer it). A slot is an array, None, or a list of arrays for a variadic group, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,16 +162,20 @@ def both_refuse(op: type[SxOp], *slots: Slot, modes: Sequence[str] = ("dynamic",
     messages: list[str] = []
     for mode in modes:
         graph = build([Case(op, slots, properties)], mode)
-        for run in (lambda: evaluate_function(main_function(graph.module), graph.feeds),
-                    lambda: compile_module(graph.module).run(graph.feeds)):  # fmt: skip
-            message: str | None = None
-            try:
-                run()
-            except SardonyxError as error:
-                message = str(error)
-            assert message is not None, f"{mode}: {op.name} took what it has to refuse"
-        messages.append(message)
+        reference = _refusal(lambda g: evaluate_function(main_function(g.module), g.feeds), graph)
+        assert reference is not None, f"{mode}: the reference of {op.name} took what it has to refuse"
+        native = _refusal(lambda g: compile_module(g.module).run(g.feeds), graph)
+        assert native is not None, f"{mode}: native {op.name} took what it has to refuse ({reference})"
+        messages.append(native)
     return messages
+
+
+def _refusal(run: Callable[[Graph], Any], graph: Graph) -> str | None:
+    try:
+        run(graph)
+    except SardonyxError as error:
+        return str(error)
+    return None
 
 
 # ---- data

@@ -38,7 +38,7 @@ def allow(ops: str, dtypes: str = "float16 bfloat16 float32 float64", **limits: 
             _TABLE.setdefault(op, {})[dtype] = Tolerance(**limits)
 
 
-# A function in float32 with a bound of a few units; in 16 bits it is off where the exact value lies between two numbers.
+# Functions have bounds of a few units; in 16 bits they are off where the exact value lies between two numbers.
 MATH = (
     "exp log reciprocal sin cos tan asin acos atan sinh cosh asinh acosh atanh erf sigmoid tanh softplus gelu mish "
     "swish elu selu celu softsign pow leaky_relu hard_sigmoid hard_swish"
