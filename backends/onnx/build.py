@@ -1,0 +1,62 @@
+"""A graph as a model in memory: optimise a copy, choose the opset, legalise, emit, check."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+import sardonyx
+from sardonyx.backends.onnx.check import check_model
+from sardonyx.backends.onnx.emit import Skeleton, emit
+from sardonyx.backends.onnx.legalize import LegalizeForOpset, OpsetError
+from sardonyx.backends.onnx.options import DEFAULT_OPSET, MAX_OPSET, MIN_OPSET, ExportOptions
+from sardonyx.dialects.module import get_opset
+from sardonyx.dialects.weights import WeightStore
+from sardonyx.passes import registry
+from sardonyx.passes.base import SxPass
+
+OPTIMIZE = ("remove-dead-nodes",)
+"""The passes of `optimize=True`."""
+
+
+def build(module: ModuleOp, store: WeightStore, options: ExportOptions) -> Skeleton:
+    """The model of a graph, without its weights' contents; the graph is left as it is.
+
+    Raises:
+        UnsupportedError: An op has no form in the opset; names node, op, opset and the lowest opset that has one.
+        ModelCheckError: ONNX's tools refuse the result.
+    """
+    work = module.clone()
+    if options.optimize:
+        _optimize(work)
+    work, opset = _legalized(work, options.opset_version, get_opset(module))
+    producer = options.producer_name or "sardonyx"
+    skeleton = emit(work, store, opset, producer, sardonyx.__version__)
+    if options.check:
+        check_model(skeleton.proto, skeleton.contents)
+    return skeleton
+
+
+def _optimize(module: ModuleOp) -> None:
+    for name in OPTIMIZE:
+        optimization = registry.create(name)
+        if not isinstance(optimization, SxPass):
+            raise TypeError(f"{name} is not a pass of ours")
+        optimization.execute(module)
+
+
+def _legalized(module: ModuleOp, named: int, own: int | None) -> tuple[ModuleOp, int]:
+    """The module in the form of an opset, and the opset: the named one, else the lowest from the default up."""
+    if named:
+        LegalizeForOpset(named).execute(module)
+        return module, named
+    opset = own if own is not None and MIN_OPSET <= own <= MAX_OPSET else DEFAULT_OPSET
+    while True:
+        work = module.clone()
+        try:
+            LegalizeForOpset(opset).execute(work)
+        except OpsetError as error:
+            if error.lowest is None:
+                raise
+            opset = error.lowest
+        else:
+            return work, opset

@@ -1,0 +1,52 @@
+"""Holds a written model against ONNX's own tools: its checker and its strict shape inference. They only check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+from onnx import checker, shape_inference
+
+from sardonyx.backends.onnx.emit import Content
+from sardonyx.backends.onnx.tensors import fill
+from sardonyx.errors import SardonyxError
+
+MAX_INSIDE = 4096
+"""Initializers with more bytes are checked by type alone: their contents say nothing about the graph."""
+
+
+class ModelCheckError(SardonyxError):
+    """ONNX's tools refuse a model that Sardonyx made: a fault of Sardonyx."""
+
+
+def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None:
+    """Refuse a model that breaks ONNX's rules.
+
+    Args:
+        proto: The model, whose initializers have no contents yet.
+        contents: What they hold. In the checked copy small ones are filled in, and large ones are inputs, so that a
+            model of any size is checked without its weights.
+
+    Raises:
+        ModelCheckError: The checker or strict shape inference found a fault; the text is theirs.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    del copy.graph.initializer[:]
+    inputs = {v.name for v in copy.graph.input}
+    for tensor in proto.graph.initializer:
+        content = contents.get(tensor.name)
+        if content is None:
+            copy.graph.initializer.append(tensor)
+        elif content.nbytes <= MAX_INSIDE:
+            filled = copy.graph.initializer.add()
+            filled.CopyFrom(tensor)
+            fill(filled, content)
+        elif tensor.name not in inputs:
+            copy.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    try:
+        checker.check_model(copy)
+        shape_inference.infer_shapes(copy, check_type=True, strict_mode=True, data_prop=True)
+    except (checker.ValidationError, shape_inference.InferenceError, RuntimeError) as error:
+        text = " ".join(str(error).split())
+        raise ModelCheckError(f"the exported model fails ONNX's check: {text}") from error

@@ -1,0 +1,270 @@
+"""Emission: a legalised module as a ModelProto, one node per op.
+
+The result is a skeleton: initializers state name, dtype and dims, and their contents are listed beside it, so that a
+model of any size is built without a copy of its weights. Constants are initializers; everything else is the node that
+`forms.form_of` states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from sardonyx.backends.onnx import metadata
+from sardonyx.backends.onnx.forms import NodeForm, Unstatable, form_of
+from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
+from sardonyx.backends.onnx.tensors import empty_tensor
+from sardonyx.dialects import locations
+from sardonyx.dialects.attributes import WeightAttr, dtype_of, is_anonymous, type_dims
+from sardonyx.dialects.base import SxOp
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.module import GRAPH_NAME, get_text, input_names, main_function, output_names, return_op
+from sardonyx.dialects.sx.constant import ConstantOp, dense_array
+from sardonyx.dialects.weights import Weight, WeightStore
+from sardonyx.errors import UnsupportedError
+
+Content = Weight | np.ndarray[Any, Any]
+
+NODE_METADATA_IR = 10
+"""The IR version from which nodes have metadata."""
+LOCATION_KEY = "sardonyx.location"
+
+
+@dataclass
+class Skeleton:
+    """A model whose initializers have no contents yet; `contents` holds those, by name, in the model's order."""
+
+    proto: onnx.ModelProto
+    contents: dict[str, Content] = field(default_factory=dict)
+
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self.contents.values())
+
+
+def ir_version_for(opset: int) -> int:
+    """The IR version that goes with an ai.onnx opset, from ONNX's own table."""
+    return helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
+
+
+def emit(module: ModuleOp, store: WeightStore, opset: int, producer: str, producer_version: str) -> Skeleton:
+    """The module as a model of an opset.
+
+    Raises:
+        UnsupportedError: An op has no form in that opset (`legalize-for-opset` was not run, or could not help).
+    """
+    return _Emitter(module, store, opset).emit(producer, producer_version)
+
+
+class _Emitter:
+    def __init__(self, module: ModuleOp, store: WeightStore, opset: int) -> None:
+        self.module = module
+        self.store = store
+        self.opset = opset
+        self.function = main_function(module)
+        self.inputs = input_names(module)
+        self.outputs = output_names(module)
+        self.values = NameSpace([*self.inputs, *self.outputs])
+        self.nodes = NameSpace()
+        self.names: dict[SSAValue, str] = {}
+        self.node_names: dict[SxOp, str] = {}
+        self.forms: dict[SxOp, NodeForm] = {}
+        self.contents: dict[str, Content] = {}
+        self.copies: list[tuple[SSAValue, str]] = []
+        """Outputs that are stated by an Identity: of an input, or of a value that has another output's name."""
+        self.unnamed: dict[Attribute, str] = {}
+        """Constants that nobody named, by contents: equal ones are one initializer."""
+
+    def emit(self, producer: str, producer_version: str) -> Skeleton:
+        ops = [op for op in self.function.body.block.ops if not isinstance(op, func.ReturnOp)]
+        sx_ops: list[SxOp] = []
+        for op in ops:
+            if not isinstance(op, SxOp):
+                raise UnsupportedError(f"{op.name} has no ONNX form", location=locations.describe(op.location))
+            sx_ops.append(op)
+            if not isinstance(op, ConstantOp):
+                self.forms[op] = self._form(op)
+        self._name_all(sx_ops)
+        graph = onnx.GraphProto(name=get_text(self.module, GRAPH_NAME) or "main_graph")
+        self._emit_inputs(graph)
+        domains = {""}
+        for op in sx_ops:
+            if isinstance(op, ConstantOp):
+                self._emit_constant(graph, op)
+            else:
+                self._emit_node(graph, op)
+                domains.add(self.forms[op].domain)
+        for value, name in self.copies:
+            node = helper.make_node("Identity", [self.names[value]], [name], name=self.nodes.claim(name))
+            graph.node.append(node)
+        self._emit_outputs(graph)
+        proto = onnx.ModelProto(
+            ir_version=ir_version_for(self.opset), producer_name=producer, producer_version=producer_version
+        )
+        for domain in sorted(domains):
+            version = self.opset if not domain else metadata.domain_version(self.module, domain)
+            proto.opset_import.append(helper.make_opsetid(domain, version))
+        proto.graph.CopyFrom(graph)
+        metadata.to_proto(self.module, proto)
+        return Skeleton(proto, self.contents)
+
+    def _form(self, op: SxOp) -> NodeForm:
+        try:
+            return form_of(op, self.opset)
+        except Unstatable as error:
+            name = locations.describe(op.location) or op.name
+            raise UnsupportedError(
+                f"{op.name} cannot be stated in opset {self.opset}: {error.reason}", location=name, op=op.name
+            ) from error
+
+    # ---- names
+    def _name_all(self, ops: list[SxOp]) -> None:
+        for argument, name in zip(self.function.body.block.args, self.inputs, strict=True):
+            self.names[argument] = name
+        taken: set[str] = set(self.inputs)
+        for value, name in zip(return_op(self.function).operands, self.outputs, strict=True):
+            if value in self.names:
+                if self.names[value] != name:
+                    self.copies.append((value, name))
+            elif name in taken:  # an input has this name
+                raise UnsupportedError(f"output '{name}' has the name of another value")
+            else:
+                self.names[value] = name
+            taken.add(name)
+        # From the end: where a pass made several ops from one, the last computes its value and gets its name.
+        for op in reversed(ops):
+            if isinstance(op, ConstantOp):
+                continue
+            wanted = node_name(op.location)
+            if wanted:
+                self.node_names[op] = self.nodes.claim(wanted)
+            for result, name in zip(op.results, value_names(op.location, len(op.results)), strict=True):
+                if name and result not in self.names:
+                    self.names[result] = self.values.claim(name)
+        for op in ops:
+            if isinstance(op, ConstantOp):
+                self._name_constant(op)
+                continue
+            node = self.node_names.get(op)
+            if node is None:
+                node = self.node_names[op] = self.nodes.claim_numbered(self.forms[op].op_type)
+            for index, result in enumerate(op.results):
+                if result not in self.names:
+                    suffix = f"_output_{index}" if len(op.results) > 1 else "_output"
+                    self.names[result] = self.values.claim(node + suffix)
+
+    def _name_constant(self, op: ConstantOp) -> None:
+        if op.output in self.names:
+            return
+        wanted = value_names(op.location, 1)[0]
+        if wanted is None and op.value in self.unnamed:
+            self.names[op.output] = self.unnamed[op.value]
+            return
+        if wanted is not None:
+            self.names[op.output] = self.values.claim(wanted)
+            return
+        key = op.value.data.key if isinstance(op.value, WeightAttr) else None
+        name = self.values.claim(key) if key else self.values.claim_numbered("constant")
+        self.unnamed[op.value] = self.names[op.output] = name
+
+    # ---- parts of the graph
+    def _emit_inputs(self, graph: onnx.GraphProto) -> None:
+        defaults = metadata.input_defaults(self.function)
+        docs = metadata.input_docs(self.function)
+        for index, argument in enumerate(self.function.body.block.args):
+            info = graph.input.add()
+            info.CopyFrom(value_info(self.inputs[index], argument.type))
+            if index in docs:
+                info.doc_string = docs[index]
+            weight = defaults.get(index)
+            if weight is not None:
+                self._add_initializer(graph, self.inputs[index], self._weight(weight))
+
+    def _emit_constant(self, graph: onnx.GraphProto, op: ConstantOp) -> None:
+        name = self.names[op.output]
+        if name in self.contents:
+            return  # an equal constant made it
+        value = op.value
+        self._add_initializer(graph, name, self._weight(value) if isinstance(value, WeightAttr) else dense_array(value))
+
+    def _weight(self, attr: WeightAttr) -> Weight:
+        return attr.data.source or self.store[attr.data.key]
+
+    def _add_initializer(self, graph: onnx.GraphProto, name: str, content: Content) -> None:
+        dtype = content.dtype if isinstance(content, Weight) else DType.of(content.dtype)
+        graph.initializer.append(empty_tensor(name, dtype, tuple(content.shape)))
+        self.contents[name] = content
+
+    def _emit_node(self, graph: onnx.GraphProto, op: SxOp) -> None:
+        form = self.forms[op]
+        node = graph.node.add(op_type=form.op_type, name=self.node_names[op])
+        if form.domain:
+            node.domain = form.domain
+        node.input.extend("" if v is None else self.names[v] for v in form.inputs)
+        node.output.extend("" if v is None else self.names[v] for v in form.outputs)
+        node.attribute.extend(form.attributes[name] for name in sorted(form.attributes))
+        if ir_version_for(self.opset) >= NODE_METADATA_IR:
+            where = _source(op)
+            if where is not None:
+                node.metadata_props.add(key=LOCATION_KEY, value=where)
+
+    def _emit_outputs(self, graph: onnx.GraphProto) -> None:
+        declared = metadata.declared_dims(self.function)
+        docs = metadata.output_docs(self.function)
+        for index, value in enumerate(return_op(self.function).operands):
+            info = graph.output.add()
+            info.CopyFrom(value_info(self.outputs[index], value.type, declared.get(index)))
+            if index in docs:
+                info.doc_string = docs[index]
+
+
+def _source(op: SxOp) -> str | None:
+    """The user's line from which the op comes."""
+    for leaf in locations.leaves(op.location):
+        if isinstance(leaf, FileLineColLoc):
+            return f"{leaf.filename.data}:{leaf.line.data}"
+    return None
+
+
+def dim_text(dim: Dim) -> int | str | None:
+    """A dim as ONNX states it: a number, a name or the text of an expression; None for one that nobody named."""
+    if dim.static_value is not None:
+        return dim.static_value
+    if is_anonymous(dim):
+        return None
+    return dim.symbol_name or str(dim)
+
+
+def value_info(name: str, ty: Attribute, declared: tuple[Dim | None, ...] | None = None) -> onnx.ValueInfoProto:
+    """The declaration of an input or output.
+
+    Args:
+        name: Its name.
+        ty: Its type.
+        declared: What the imported model declared; it names the dims of which inference knows nothing.
+    """
+    info = onnx.ValueInfoProto(name=name)
+    tensor = info.type.tensor_type
+    tensor.elem_type = dtype_of(ty).onnx
+    if not isinstance(ty, TensorType):
+        return info
+    tensor.shape.SetInParent()
+    dims = type_dims(ty)
+    for axis, dim in enumerate(dims):
+        stated = dim_text(dim)
+        if stated is None and declared is not None and len(declared) == len(dims):
+            known = declared[axis]
+            stated = None if known is None else dim_text(known)
+        target = tensor.shape.dim.add()
+        if isinstance(stated, int):
+            target.dim_value = stated
+        elif stated:
+            target.dim_param = stated
+    return info

@@ -1,0 +1,132 @@
+"""What a model declares beyond its computation, in the IR and in ONNX: metadata, doc strings, defaults, declared dims.
+
+All of it stands in attributes that passes neither read nor need: on the module (`sx.metadata`, `sx.doc`, …) and on
+the arguments and results of its function (`sx.default`, `sx.declared`, `sx.doc`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import onnx
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute
+
+from sardonyx.dialects.attributes import DimsAttr, WeightAttr
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.module import PRODUCER
+
+METADATA = "sx.metadata"
+GRAPH_METADATA = "sx.graph_metadata"
+DOC = "sx.doc"
+MODEL_DOC = "sx.model_doc"
+MODEL_DOMAIN = "sx.model_domain"
+MODEL_VERSION = "sx.model_version"
+DOMAINS = "sx.domains"
+"""The versions of the domains beside ai.onnx that the model imports."""
+DEFAULT = "sx.default"
+"""On an argument: the weight that an input has when it is not given."""
+DECLARED = "sx.declared"
+"""On a result: the dims that the imported model declared."""
+
+
+def from_proto(proto: onnx.ModelProto, module: ModuleOp) -> None:
+    """Note in the module what the model declares."""
+    texts = {
+        PRODUCER: proto.producer_name, MODEL_DOC: proto.doc_string, DOC: proto.graph.doc_string,
+        MODEL_DOMAIN: proto.domain,
+    }  # fmt: skip
+    for key, text in texts.items():
+        if text:
+            module.attributes[key] = StringAttr(text)
+    if proto.model_version:
+        module.attributes[MODEL_VERSION] = IntegerAttr(proto.model_version, i64)
+    for key, props in ((METADATA, proto.metadata_props), (GRAPH_METADATA, proto.graph.metadata_props)):
+        if props:
+            module.attributes[key] = DictionaryAttr({p.key: StringAttr(p.value) for p in props})
+    domains = {o.domain: IntegerAttr(o.version, i64) for o in proto.opset_import if o.domain not in ("", "ai.onnx")}
+    if domains:
+        module.attributes[DOMAINS] = DictionaryAttr(dict(sorted(domains.items())))
+
+
+def to_proto(module: ModuleOp, proto: onnx.ModelProto) -> None:
+    """Put what `from_proto` noted into a model."""
+    texts = _texts(module.attributes)
+    for key, holder, name in (
+        (MODEL_DOC, proto, "doc_string"),
+        (DOC, proto.graph, "doc_string"),
+        (MODEL_DOMAIN, proto, "domain"),
+    ):
+        if texts.get(key):
+            setattr(holder, name, texts[key])
+    version = module.attributes.get(MODEL_VERSION)
+    if isinstance(version, IntegerAttr):
+        proto.model_version = version.value.data
+    for key, target in ((METADATA, proto.metadata_props), (GRAPH_METADATA, proto.graph.metadata_props)):
+        props = module.attributes.get(key)
+        if isinstance(props, DictionaryAttr):
+            for name, value in sorted(_texts(props.data).items()):
+                target.add(key=name, value=value)
+
+
+def domain_version(module: ModuleOp, domain: str) -> int:
+    """The version of a domain: the one that the graph was imported with, else 1."""
+    domains = module.attributes.get(DOMAINS)
+    found = domains.data.get(domain) if isinstance(domains, DictionaryAttr) else None
+    return found.value.data if isinstance(found, IntegerAttr) else 1
+
+
+def annotate_arguments(function: func.FuncOp, index: int, attributes: Mapping[str, Attribute]) -> None:
+    """Add attributes to an argument of the function."""
+    function.properties["arg_attrs"] = _merged(function.properties.get("arg_attrs"), index, attributes)
+
+
+def annotate_results(function: func.FuncOp, index: int, attributes: Mapping[str, Attribute]) -> None:
+    """Add attributes to a result of the function."""
+    function.properties["res_attrs"] = _merged(function.properties.get("res_attrs"), index, attributes)
+
+
+def input_defaults(function: func.FuncOp) -> dict[int, WeightAttr]:
+    """The inputs that may be left out, by position, and what they are then."""
+    found = _entries(function.properties.get("arg_attrs"), DEFAULT)
+    return {index: attr for index, attr in found if isinstance(attr, WeightAttr)}
+
+
+def declared_dims(function: func.FuncOp) -> dict[int, tuple[Dim | None, ...]]:
+    """The dims that the imported model declared for its outputs, by position."""
+    found = _entries(function.properties.get("res_attrs"), DECLARED)
+    return {index: attr.data for index, attr in found if isinstance(attr, DimsAttr)}
+
+
+def input_docs(function: func.FuncOp) -> dict[int, str]:
+    return _docs(function.properties.get("arg_attrs"))
+
+
+def output_docs(function: func.FuncOp) -> dict[int, str]:
+    return _docs(function.properties.get("res_attrs"))
+
+
+def _docs(attr: Attribute | None) -> dict[int, str]:
+    return {index: doc.data for index, doc in _entries(attr, DOC) if isinstance(doc, StringAttr)}
+
+
+def _entries(attr: Attribute | None, key: str) -> Iterator[tuple[int, Attribute]]:
+    if not isinstance(attr, ArrayAttr):
+        return
+    for index, entry in enumerate(attr.data):
+        if isinstance(entry, DictionaryAttr) and key in entry.data:
+            yield index, entry.data[key]
+
+
+def _merged(attr: Attribute | None, index: int, attributes: Mapping[str, Attribute]) -> ArrayAttr[DictionaryAttr]:
+    entries = list(attr.data) if isinstance(attr, ArrayAttr) else []
+    while len(entries) <= index:
+        entries.append(DictionaryAttr({}))
+    old = entries[index]
+    entries[index] = DictionaryAttr({**(old.data if isinstance(old, DictionaryAttr) else {}), **attributes})
+    return ArrayAttr(entries)
+
+
+def _texts(attributes: Mapping[str, Attribute]) -> dict[str, str]:
+    return {key: value.data for key, value in attributes.items() if isinstance(value, StringAttr)}

@@ -1,0 +1,108 @@
+"""The one authority on names in an exported model.
+
+The names of inputs and outputs are the user's and are kept. All others are made so that they are unique and stable:
+from the names in an op's location (those that an imported node and its outputs had), else from the operator's name and
+a counter. Values and nodes have a name space each, as in ONNX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    CallSiteLoc,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute
+
+from sardonyx.dialects import locations
+from sardonyx.dialects.locations import PASS_PREFIX
+
+
+class NameSpace:
+    """Hands out names, each once."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {"", *taken}
+        self._next: dict[str, int] = {}
+
+    def reserve(self, name: str) -> None:
+        self._taken.add(name)
+
+    def claim(self, wanted: str) -> str:
+        """The wanted name, or it with the lowest number that makes it unique."""
+        if wanted not in self._taken:
+            self._taken.add(wanted)
+            return wanted
+        number = self._next.get(wanted, 1)
+        while f"{wanted}_{number}" in self._taken:
+            number += 1
+        self._next[wanted] = number + 1
+        name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+    def claim_numbered(self, stem: str) -> str:
+        """`<stem>_<n>` with the lowest n not yet used for that stem."""
+        number = self._next.get(stem, 0)
+        while f"{stem}_{number}" in self._taken:
+            number += 1
+        self._next[stem] = number + 1
+        name = f"{stem}_{number}"
+        self._taken.add(name)
+        return name
+
+
+def node_location(node: str, outputs: Iterable[str]) -> LocationAttr:
+    """The location of an op made from a node of this name with these outputs (read by `node_name`, `value_names`)."""
+    named = list(outputs)
+    while named and not named[-1]:
+        named.pop()
+    node = node or next((n for n in named if n), "")
+    if not node:
+        return UnknownLoc()
+    if not named or named == [node]:
+        return locations.name_location(node)
+    parts = [locations.name_location(n) if n else UnknownLoc() for n in named]
+    child = parts[0] if len(parts) == 1 else FusedLoc(ArrayAttr(parts), NoneAttr())
+    return NameLoc(StringAttr(node), child)
+
+
+def node_name(location: LocationAttr | None) -> str | None:
+    """The name of the node that the op comes from, if it comes from one."""
+    return None if location is None else next(locations.names(location), None)
+
+
+def value_names(location: LocationAttr | None, count: int) -> list[str | None]:
+    """The names that an op's results had in the model that it comes from; None where nothing is known."""
+    at: Attribute | None = location
+    name: str | None = None
+    while True:
+        if isinstance(at, NameLoc):
+            if not at.desc.data.startswith(PASS_PREFIX):
+                name = at.desc.data
+                if isinstance(at.location, FusedLoc):
+                    return _of_parts(at.location, count)
+            at = at.location
+        elif isinstance(at, CallSiteLoc):
+            at = at.callee
+        elif isinstance(at, FusedLoc):  # several ops became one: it computes what the last one did
+            at = _parts(at)[-1] if _parts(at) else None
+        else:
+            return [name, *([None] * (count - 1))][:count]
+
+
+def _parts(location: FusedLoc) -> tuple[Attribute, ...]:
+    parts = location.locations
+    return tuple(parts.data) if isinstance(parts, ArrayAttr) else ()
+
+
+def _of_parts(location: FusedLoc, count: int) -> list[str | None]:
+    found = [p.desc.data if isinstance(p, NameLoc) else None for p in _parts(location)]
+    return (found + [None] * count)[:count]

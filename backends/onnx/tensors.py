@@ -1,0 +1,154 @@
+"""Arrays and weights to ONNX's `TensorProto` and back.
+
+Contents are written as `raw_data` (little-endian), and read from it or from the typed fields. What a tensor states of
+its size is held against what it holds before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import onnx
+
+from sardonyx.dialects.dtypes import BY_ONNX, DType
+from sardonyx.dialects.weights import Weight
+from sardonyx.errors import InvalidArgumentError, UnsupportedError
+
+Array = np.ndarray[Any, Any]
+
+# The typed field in which a TensorProto holds elements of a type, and the dtype of the field's elements (ONNX's
+# onnx.proto: "int32_data: for int32, uint8, int8, uint16, int16, bool, and bit patterns of 16-bit floats").
+_TYPED_FIELDS: dict[str, tuple[str, str]] = {
+    "float32": ("float_data", "f4"),
+    "float64": ("double_data", "f8"),
+    "int64": ("int64_data", "i8"),
+    "uint64": ("uint64_data", "u8"),
+    "uint32": ("uint64_data", "u8"),
+}
+
+
+def dtype_from_onnx(number: int, where: str) -> DType:
+    """The dtype of an element type of ONNX.
+
+    Raises:
+        UnsupportedError: ONNX has the type, Sardonyx doesn't.
+        InvalidArgumentError: There is no such type.
+    """
+    found = BY_ONNX.get(number)
+    if found is not None:
+        return found
+    names: dict[int, str] = {v: k for k, v in onnx.TensorProto.DataType.items()}
+    if number not in names or number == onnx.TensorProto.UNDEFINED:
+        raise InvalidArgumentError(f"{where}: {number} is no element type of ONNX")
+    raise UnsupportedError(f"{where}: elements of type {names[number].lower()} are not supported yet")
+
+
+def type_string(dtype: DType) -> str:
+    """The type as ONNX's schemas write it: `tensor(float)`."""
+    return f"tensor({ {'float32': 'float', 'float64': 'double'}.get(dtype.name, dtype.name) })"
+
+
+def tensor_shape(proto: onnx.TensorProto, dtype: DType, where: str) -> tuple[int, ...]:
+    """The dims of a tensor, held against what an address space can hold.
+
+    Raises:
+        InvalidArgumentError: A dim is negative, or the size overflows.
+    """
+    shape = tuple(proto.dims)
+    if any(d < 0 for d in shape):
+        raise InvalidArgumentError(f"{where}: dims {list(shape)} are negative")
+    extents = [d for d in shape if d] if 0 in shape else shape
+    if math.prod(extents) * dtype.itemsize > sys.maxsize:
+        raise InvalidArgumentError(f"{where}: dims {list(shape)} overflow")
+    return shape
+
+
+def array_from_proto(proto: onnx.TensorProto, where: str) -> Array:
+    """The contents of a tensor that holds them itself; read-only.
+
+    Raises:
+        InvalidArgumentError: Its dims, type and contents disagree.
+        UnsupportedError: Its element type is not supported.
+    """
+    dtype = dtype_from_onnx(proto.data_type, where)
+    shape = tensor_shape(proto, dtype, where)
+    if proto.HasField("segment"):
+        raise UnsupportedError(f"{where}: tensors in segments are not supported")
+    if proto.data_location == onnx.TensorProto.EXTERNAL:
+        raise InvalidArgumentError(f"{where}: its contents are in a file, which is not here")
+    count = math.prod(shape)
+    if proto.HasField("raw_data"):
+        return _from_raw(proto.raw_data, dtype, shape, where)
+    name, item = _TYPED_FIELDS.get(dtype.name, ("int32_data", "i4"))
+    values = getattr(proto, name)
+    if len(values) != count:
+        raise InvalidArgumentError(
+            f"{where}: dims {list(shape)} take {count} elements of {dtype}, but {name} holds {len(values)}"
+        )
+    flat = np.fromiter(values, item, count)
+    if dtype.name in ("float16", "bfloat16"):
+        flat = flat.astype(np.uint16).view(dtype.numpy)
+    else:
+        flat = flat.astype(dtype.numpy, copy=False)
+    flat.flags.writeable = False
+    return flat.reshape(shape)
+
+
+def _from_raw(raw: bytes, dtype: DType, shape: tuple[int, ...], where: str) -> Array:
+    wanted = math.prod(shape) * dtype.itemsize
+    if len(raw) != wanted:
+        raise InvalidArgumentError(
+            f"{where}: dims {list(shape)} of {dtype} take {wanted} bytes, but it holds {len(raw)}"
+        )
+    if dtype.kind == "b":
+        flat = np.frombuffer(raw, np.uint8) != 0
+    else:
+        flat = np.frombuffer(raw, dtype.numpy)
+    if sys.byteorder == "big":
+        flat = flat.byteswap()
+    flat.flags.writeable = False
+    return flat.reshape(shape)
+
+
+def empty_tensor(name: str, dtype: DType, shape: tuple[int, ...]) -> onnx.TensorProto:
+    """A tensor that states its type only; `fill` or `place` give it contents."""
+    return onnx.TensorProto(name=name, data_type=dtype.onnx, dims=shape)
+
+
+def raw_bytes(content: Weight | Array) -> bytes:
+    """The contents in ONNX's byte order (one copy)."""
+    array = content.array() if isinstance(content, Weight) else content
+    if sys.byteorder == "big":
+        array = array.byteswap()
+    return array.tobytes()
+
+
+def raw_view(content: Weight | Array) -> memoryview:
+    """The contents in ONNX's byte order, without a copy where they lie in one piece."""
+    array = content.array() if isinstance(content, Weight) else content
+    if sys.byteorder == "big":
+        array = array.byteswap()
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return memoryview(flat.view(np.uint8)) if flat.size else memoryview(b"")
+
+
+def fill(proto: onnx.TensorProto, content: Weight | Array) -> None:
+    """Put the contents into the tensor."""
+    proto.raw_data = raw_bytes(content)
+
+
+def tensor_from_array(name: str, array: Array) -> onnx.TensorProto:
+    """A tensor with the array's contents inside."""
+    proto = empty_tensor(name, DType.of(array.dtype), array.shape)
+    fill(proto, array)
+    return proto
+
+
+def place(proto: onnx.TensorProto, location: str, offset: int, length: int) -> None:
+    """Say that the tensor's contents are in a file beside the model."""
+    proto.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
+        proto.external_data.add(key=key, value=value)

@@ -1,0 +1,356 @@
+"""A ModelProto as a module and its weights.
+
+Names are kept: those of inputs and outputs as `sx.name`, those of nodes and values as locations. Initializers become
+constants; one that is an input too (since IR version 4) is an input with a default. Older forms of operators go
+through `adapters`, model-local functions and operators that ONNX defines by a function are put in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import onnx
+from onnx import defs
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, SSAValue
+
+from sardonyx.backends.onnx import metadata
+from sardonyx.backends.onnx.names import node_location
+from sardonyx.backends.onnx.tensors import array_from_proto, dtype_from_onnx, tensor_shape
+from sardonyx.dialects import locations
+from sardonyx.dialects.attributes import (
+    ANONYMOUS,
+    DimsAttr,
+    WeightAttr,
+    WeightRef,
+    dtype_of,
+    fresh_dim,
+    tensor_type,
+    unranked_type,
+)
+from sardonyx.dialects.base import SxOp
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.module import create_module, main_function, set_opset, set_outputs
+from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
+from sardonyx.errors import InvalidArgumentError, SardonyxError, UnsupportedError
+from sardonyx.frontend.onnx import inline
+from sardonyx.frontend.onnx.adapters import find
+from sardonyx.frontend.onnx.adapters.constants import dense_of_sparse
+from sardonyx.frontend.onnx.generic import import_generically
+from sardonyx.frontend.onnx.node import NodeContext
+from sardonyx.frontend.onnx.validate import (
+    FunctionKey,
+    called_function,
+    describe,
+    function_key,
+    normal_domain,
+    opsets_of,
+    schema_of,
+    validate,
+)
+
+OpT = TypeVar("OpT", bound=SxOp)
+
+MAX_NODES = 2_000_000
+"""How many nodes a model may have once its functions are expanded: nested ones grow exponentially."""
+MAX_NESTING = 64
+
+
+@dataclass
+class Scope:
+    """The names that a node sees, and how those that it defines are called in the outermost graph."""
+
+    values: dict[str, SSAValue]
+    opsets: dict[str, int]
+    prefix: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    outer: Scope | None = None
+    depth: int = 0
+
+    def find(self, name: str) -> SSAValue | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.outer
+        return None
+
+    def public(self, name: str) -> str:
+        """A name of this scope as the outermost graph has it."""
+        if not name:
+            return ""
+        return self.renamed.get(name) or self.prefix + name
+
+
+class Importer:
+    """Imports one model.
+
+    Args:
+        proto: The model; it is validated, and unsorted nodes are put in order in place.
+        files: Where the contents of external initializers lie.
+        weights: Contents of initializers that state none themselves, by name (those of an export's skeleton).
+    """
+
+    def __init__(
+        self,
+        proto: onnx.ModelProto,
+        files: Mapping[str, FileSlice] | None = None,
+        weights: Mapping[str, object] | None = None,
+    ) -> None:
+        self.proto = proto
+        self.files = files or {}
+        self.weights = weights or {}
+        self.store = WeightStore()
+        self.functions: dict[FunctionKey, onnx.FunctionProto] = {function_key(f): f for f in proto.functions}
+        self.opsets = opsets_of(proto.opset_import, proto.ir_version)
+        self.block = Block()
+        self.count = 0
+
+    def run(self) -> tuple[ModuleOp, WeightStore]:
+        """The module and its weights.
+
+        Raises:
+            InvalidArgumentError: The model is malformed.
+            UnsupportedError: It uses what Sardonyx has not.
+        """
+        graph = self.proto.graph
+        initializers = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+        given = [v for v in graph.input if v.name not in initializers or self.proto.ir_version >= 4]
+        inputs = [(v.name, value_type(v), locations.name_location(v.name)) for v in given]
+        module, self.block = create_module(graph.name or "main_graph", inputs)
+        scope = Scope({v.name: a for v, a in zip(given, self.block.args, strict=True)}, self.opsets)
+        defaults = self._initializers(graph, scope)
+        self.nodes(graph.node, scope)
+        self._outputs(module, scope)
+        function = main_function(module)
+        for index, info in enumerate(given):
+            notes: dict[str, Attribute] = {}
+            if info.name in defaults:
+                weight = defaults[info.name]
+                notes[metadata.DEFAULT] = WeightAttr(WeightRef(weight.key, weight))
+            if info.doc_string:
+                notes[metadata.DOC] = StringAttr(info.doc_string)
+            if notes:
+                metadata.annotate_arguments(function, index, notes)
+        metadata.from_proto(self.proto, module)
+        if "" in self.opsets:
+            set_opset(module, self.opsets[""])
+        return module, self.store
+
+    def add(self, op: OpT) -> OpT:
+        self.block.add_op(op)
+        return op
+
+    # ---- initializers
+    def _initializers(self, graph: onnx.GraphProto, scope: Scope) -> dict[str, Weight]:
+        """Make the initializers constants; returns those that are defaults of inputs instead."""
+        defaults: dict[str, Weight] = {}
+        for tensor in graph.initializer:
+            if tensor.name in scope.values:
+                defaults[tensor.name] = self._default(tensor, scope.values[tensor.name])
+            else:
+                scope.values[tensor.name] = self._constant(tensor, scope).output
+        for sparse in graph.sparse_initializer:
+            name = sparse.values.name
+            array = dense_of_sparse(sparse, f"initializer '{name}'")
+            location = locations.name_location(scope.public(name))
+            scope.values[name] = self.add(ConstantOp.of(array, self.store, name, location)).output
+        return defaults
+
+    def _constant(self, tensor: onnx.TensorProto, scope: Scope) -> ConstantOp:
+        name = scope.public(tensor.name)
+        location = locations.name_location(name)
+        where = f"initializer '{tensor.name}'"
+        content = self.weights.get(tensor.name) if scope.depth == 0 else None
+        file = self.files.get(tensor.name) if scope.depth == 0 else None
+        if isinstance(content, Weight):
+            return self.add(ConstantOp.of_weight(self._known(content), location))
+        if file is not None:
+            dtype = dtype_from_onnx(tensor.data_type, where)
+            shape = tensor_shape(tensor, dtype, where)
+            return self.add(ConstantOp.of_weight(self.store.add_file(file, dtype, shape, name), location))
+        array = content if content is not None else array_from_proto(tensor, where)
+        return self.add(ConstantOp.of(array, self.store, name, location))  # pyright: ignore[reportArgumentType]
+
+    def _known(self, weight: Weight) -> Weight:
+        """A weight of another store, under its key or, if that is taken, another one."""
+        known = self.store.get(weight.key)
+        if known is None:
+            return self.store.insert(weight)
+        if known is weight or known.content is weight.content:
+            return known
+        number = 1
+        while f"{weight.key}_{number}" in self.store:
+            number += 1
+        return self.store.insert(Weight(f"{weight.key}_{number}", weight.dtype, weight.shape, weight.content))
+
+    def _default(self, tensor: onnx.TensorProto, argument: SSAValue) -> Weight:
+        where = f"initializer '{tensor.name}'"
+        content = self.weights.get(tensor.name)
+        dtype = dtype_from_onnx(tensor.data_type, where)
+        if dtype != dtype_of(argument):
+            raise InvalidArgumentError(f"{where} is {dtype}, but the input of that name is {dtype_of(argument)}")
+        if isinstance(content, Weight):
+            return self._known(content)
+        if tensor.name in self.files:
+            shape = tensor_shape(tensor, dtype, where)
+            return self.store.add_file(self.files[tensor.name], dtype, shape, tensor.name)
+        array = content if content is not None else array_from_proto(tensor, where)
+        return self.store.add(array, tensor.name)  # pyright: ignore[reportArgumentType]
+
+    # ---- nodes
+    def branch(self, graph: onnx.GraphProto, scope: Scope) -> None:
+        """Import a branch in the place of the node that holds it."""
+        self._initializers(graph, scope)
+        self.nodes(graph.node, scope)
+
+    def nodes(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
+        """Import nodes in order."""
+        if scope.depth > MAX_NESTING:
+            raise UnsupportedError(f"functions and branches are nested more than {MAX_NESTING} deep")
+        for node in nodes:
+            self.count += 1
+            if self.count > MAX_NODES:
+                raise UnsupportedError(f"the model expands to more than {MAX_NODES} nodes")
+            try:
+                self._node(node, scope)
+            except SardonyxError as error:
+                named = scope.public(node.name or next((o for o in node.output if o), ""))
+                if error.location is None or error.location == f"node '{named}'":
+                    error.location = f"node '{named}' ({node.op_type})"
+                raise
+
+    def _node(self, node: onnx.NodeProto, scope: Scope) -> None:
+        inputs: list[SSAValue | None] = []
+        for name in node.input:
+            value = scope.find(name) if name else None
+            if name and value is None:
+                raise InvalidArgumentError(f"its input '{name}' is not defined", location=describe(node))
+            inputs.append(value)
+        domain = normal_domain(node.domain)
+        function = self.functions.get(called_function(node))
+        schema = None if function is not None else schema_of(node, scope.opsets)
+        outputs = [scope.public(name) for name in node.output]
+        named = scope.prefix + node.name if node.name else ""
+        location = node_location(named or next((o for o in outputs if o), ""), ())
+        context = NodeContext(self, node, scope.opsets.get(domain, 1), schema, inputs, location)
+        before = self.block.last_op
+        if function is not None:
+            values = inline.call(self, function, node, inputs, scope)
+        else:
+            values = self._operator(context, domain, schema, scope)
+        self._name(before, values, named, outputs)
+        for name, value in zip(node.output, values):
+            if name:
+                scope.values[name] = value
+        missing = next((name for name in node.output[len(values) :] if name), None)
+        if missing is not None:
+            raise UnsupportedError(f"its output '{missing}' is not supported")
+
+    def _operator(
+        self, context: NodeContext, domain: str, schema: defs.OpSchema | None, scope: Scope
+    ) -> Sequence[SSAValue]:
+        node = context.node
+        adapter = find(domain, node.op_type, context.opset)
+        if adapter is not None:
+            return adapter(context)
+        values = import_generically(context, domain)
+        if values is None and schema is not None:
+            body = inline.body_of(schema, context)
+            if body is not None:
+                values = inline.call(self, body, node, context.inputs, scope)
+            elif node.op_type == "If":
+                values = inline.known_branch(self, context, scope)
+        if values is None:
+            name = f"{domain}.{node.op_type}" if domain else node.op_type
+            raise UnsupportedError(f"the operator {name} (opset {context.opset}) is not supported yet", op=node.op_type)
+        return values
+
+    def _name(self, before: object, values: Sequence[SSAValue], node: str, outputs: Sequence[str]) -> None:
+        """Give the ops that compute the node's outputs their names; ops made on the way bear the node's."""
+        names: dict[SxOp, list[str]] = {}
+        for value, name in zip(values, outputs):
+            op = value.owner
+            if not isinstance(op, SxOp) or op.parent is not self.block or not name:
+                continue
+            entry = names.setdefault(op, [""] * len(op.results))
+            entry[op.results.index(value)] = entry[op.results.index(value)] or name
+        made: set[object] = set()
+        at = self.block.last_op
+        while at is not None and at is not before:
+            made.add(at)
+            at = at.prev_op
+        for op, found in names.items():
+            if op in made:
+                op.location = node_location(node, found)
+
+    # ---- the interface
+    def _outputs(self, module: ModuleOp, scope: Scope) -> None:
+        graph = self.proto.graph
+        values: list[SSAValue] = []
+        for info in graph.output:
+            value = scope.values[info.name]
+            if info.type.HasField("tensor_type") and info.type.tensor_type.elem_type:
+                stated = dtype_from_onnx(info.type.tensor_type.elem_type, f"output '{info.name}'")
+                if stated != dtype_of(value):
+                    raise InvalidArgumentError(
+                        f"output '{info.name}' is declared as {stated}, but is {dtype_of(value)}"
+                    )
+            values.append(value)
+        set_outputs(module, values, [v.name for v in graph.output])
+        function = main_function(module)
+        for index, info in enumerate(graph.output):
+            notes: dict[str, Attribute] = {}
+            if info.type.tensor_type.HasField("shape"):
+                notes[metadata.DECLARED] = DimsAttr(tuple(dim_of(d) for d in info.type.tensor_type.shape.dim))
+            if info.doc_string:
+                notes[metadata.DOC] = StringAttr(info.doc_string)
+            if notes:
+                metadata.annotate_results(function, index, notes)
+
+
+def value_type(info: onnx.ValueInfoProto) -> Attribute:
+    """The type of a declared tensor; one without a shape has no rank.
+
+    Raises:
+        UnsupportedError: It is no tensor, or of an element type that is not supported.
+        InvalidArgumentError: It states no type.
+    """
+    where = f"input '{info.name}'"
+    kind = info.type.WhichOneof("value")
+    if kind is None:
+        raise InvalidArgumentError(f"{where} states no type")
+    if kind != "tensor_type":
+        raise UnsupportedError(f"{where} is a {kind.removesuffix('_type')}, which is not supported yet")
+    dtype = dtype_from_onnx(info.type.tensor_type.elem_type, where)
+    if not info.type.tensor_type.HasField("shape"):
+        return unranked_type(dtype)
+    return tensor_type(dtype, [dim_of(d) or fresh_dim() for d in info.type.tensor_type.shape.dim])
+
+
+def dim_of(proto: onnx.TensorShapeProto.Dimension) -> Dim | None:
+    """A declared dim: a number, an expression, or a symbol; None for one that is not stated."""
+    if proto.HasField("dim_value") and proto.dim_value >= 0:
+        return Dim.of(proto.dim_value)
+    text = proto.dim_param.strip()
+    if not text or text.startswith(ANONYMOUS):
+        return None  # several tools write '?' for what they don't know, so two of them are not one dim
+    try:
+        parsed = Dim.parse(text)
+    except InvalidArgumentError:
+        return Dim.symbol(text)
+    return Dim.symbol(text) if parsed.is_static else parsed
+
+
+def import_model(
+    proto: onnx.ModelProto, files: Mapping[str, FileSlice] | None = None, weights: Mapping[str, object] | None = None
+) -> tuple[ModuleOp, WeightStore]:
+    """Validate and import a model (see `Importer`)."""
+    validate(proto)
+    return Importer(proto, files, weights).run()
+
+
+__all__ = ["Importer", "Scope", "dim_of", "import_model", "value_type"]

@@ -1,0 +1,139 @@
+"""Functions in the place of their calls: those of the model, and those by which ONNX defines an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import onnx
+from onnx import defs
+from xdsl.dialects.builtin import UnrankedTensorType
+from xdsl.ir import SSAValue
+
+from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.onnx.adapters.elementwise import constant_item
+from sardonyx.frontend.onnx.node import NodeContext
+from sardonyx.frontend.onnx.validate import opsets_of
+
+if TYPE_CHECKING:
+    from sardonyx.frontend.onnx.importer import Importer, Scope
+
+
+def call(
+    importer: Importer,
+    function: onnx.FunctionProto,
+    node: onnx.NodeProto,
+    inputs: Sequence[SSAValue | None],
+    scope: Scope,
+) -> list[SSAValue]:
+    """Import a function's body in the place of a node that calls it; returns the values of its outputs."""
+    from sardonyx.frontend.onnx.importer import Scope
+
+    if len(inputs) > len(function.input):
+        raise InvalidArgumentError(f"it has {len(inputs)} inputs, but the function takes {len(function.input)}")
+    values = {name: value for name, value in zip(function.input, inputs) if value is not None}
+    left_out = set(function.input) - values.keys()
+    outputs = [scope.public(o) for o in node.output]
+    called = scope.prefix + (node.name or next((o for o in node.output if o), node.op_type))
+    opsets = opsets_of(function.opset_import) if function.opset_import else scope.opsets
+    inner = Scope(
+        values,
+        {**scope.opsets, **opsets},
+        prefix=f"{called}/",
+        renamed=dict(zip(function.output, outputs)),
+        depth=scope.depth + 1,
+    )
+    attributes = {a.name: a for a in function.attribute_proto} | {a.name: a for a in node.attribute}
+    importer.nodes([_bind(n, attributes, left_out) for n in function.node], inner)
+    results: list[SSAValue] = []
+    for name in function.output[: len(node.output)]:
+        value = inner.find(name)
+        if value is None:
+            raise InvalidArgumentError(f"the function's output '{name}' is not computed")
+        results.append(value)
+    return results
+
+
+def _bind(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], left_out: set[str]) -> onnx.NodeProto:
+    """A node of a body with the caller's attributes in it, and without inputs that the caller left out."""
+    bound = onnx.NodeProto()
+    bound.CopyFrom(node)
+    for index, name in enumerate(bound.input):
+        if name in left_out:
+            bound.input[index] = ""
+    del bound.attribute[:]
+    for attribute in node.attribute:
+        source = attribute
+        if attribute.ref_attr_name:
+            given = attributes.get(attribute.ref_attr_name)
+            if given is None:
+                continue
+            source = onnx.AttributeProto()
+            source.CopyFrom(given)
+            source.name = attribute.name
+        target = bound.attribute.add()
+        target.CopyFrom(source)
+        if target.type == onnx.AttributeProto.GRAPH:
+            nodes = [_bind(n, attributes, left_out) for n in target.g.node]
+            del target.g.node[:]
+            target.g.node.extend(nodes)
+    return bound
+
+
+def body_of(schema: defs.OpSchema, n: NodeContext) -> onnx.FunctionProto | None:
+    """The function by which ONNX defines the operator, for these attributes and input types."""
+    data = b""
+    if schema.has_context_dependent_function:
+        types = [_type_of(v).SerializeToString() for v in n.inputs]
+        data = schema.get_context_dependent_function_with_opset_version(n.opset, n.node.SerializeToString(), types)
+    if not data and schema.has_function:
+        data = schema.get_function_with_opset_version(n.opset)
+    if not data:
+        return None
+    function = onnx.FunctionProto()
+    function.ParseFromString(data)
+    for name, what in schema.attributes.items():  # a body refers to attributes whose default the schema states
+        if what.default_value.type and not n.has(name) and name not in {a.name for a in function.attribute_proto}:
+            default = function.attribute_proto.add()
+            default.CopyFrom(what.default_value)
+            default.name = name
+    return function
+
+
+def _type_of(value: SSAValue | None) -> onnx.TypeProto:
+    proto = onnx.TypeProto()
+    if value is None:
+        return proto
+    proto.tensor_type.elem_type = dtype_of(value).onnx
+    if not isinstance(value.type, UnrankedTensorType):
+        proto.tensor_type.shape.SetInParent()
+        for dim in dims_of(value):
+            entry = proto.tensor_type.shape.dim.add()
+            if dim.static_value is not None:
+                entry.dim_value = dim.static_value
+    return proto
+
+
+def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAValue] | None:
+    """The branch of an If whose condition is a constant, in its place; None where the condition is not known."""
+    from sardonyx.frontend.onnx.importer import Scope
+
+    condition = constant_item(n.required(0))
+    if not isinstance(condition, bool):
+        return None
+    graph: onnx.GraphProto = n.attr("then_branch" if condition else "else_branch")
+    outputs = [scope.public(o) for o in n.node.output]
+    called = scope.prefix + (n.node.name or next((o for o in n.node.output if o), "If"))
+    names = [v.name for v in graph.output]
+    inner = Scope(
+        {}, scope.opsets, prefix=f"{called}/", renamed=dict(zip(names, outputs)), outer=scope, depth=scope.depth + 1
+    )
+    importer.branch(graph, inner)
+    results: list[SSAValue] = []
+    for name in names:
+        value = inner.find(name)
+        if value is None:
+            raise InvalidArgumentError(f"nothing computes the output '{name}' of its branch")
+        results.append(value)
+    return results

@@ -1,0 +1,164 @@
+"""`OnnxModel`: an ONNX model in memory, opened from a file or built from a graph.
+
+It holds the model's proto and, beside it, the contents of its initializers as they are: arrays, memory maps of files,
+or a graph's weights. They are copied only into what is written.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from sardonyx.backends.onnx.build import build
+from sardonyx.backends.onnx.emit import Content, Skeleton
+from sardonyx.backends.onnx.options import ExportOptions
+from sardonyx.backends.onnx.tensors import dtype_from_onnx, tensor_shape
+from sardonyx.backends.onnx.write import as_path, save, whole_proto
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.weights import Weight
+from sardonyx.errors import UnsupportedError
+from sardonyx.frontend.onnx.importer import import_model
+from sardonyx.frontend.onnx.load import LoadedModel, load_file, load_proto
+from sardonyx.frontend.onnx.validate import opsets_of, validate
+
+if TYPE_CHECKING:
+    from sardonyx.frontend.graph import ModelGraph
+
+Slot = tuple[str, DType, tuple[int, ...]]
+"""A name, a dtype and dims, -1 for a dynamic one."""
+
+
+class OnnxModel:
+    """An ONNX model. `open`, `from_proto` and `from_graph` make one."""
+
+    def __init__(self, skeleton: Skeleton, external: bool | None = None) -> None:
+        self._skeleton = skeleton
+        self._external = external
+
+    # ---- making one
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> OnnxModel:
+        """Read a model file; weights beside it are mapped when they are needed.
+
+        Raises:
+            TypeError: `path` is neither a str nor an os.PathLike.
+            InvalidArgumentError: The file cannot be read, or is malformed.
+        """
+        return OnnxModel._of(load_file(as_path("open", path)))
+
+    @staticmethod
+    def from_proto(proto: onnx.ModelProto) -> OnnxModel:
+        """Take a model that is in memory; later changes to `proto` do not reach it.
+
+        Raises:
+            TypeError: `proto` is no ModelProto.
+            InvalidArgumentError: The model is malformed.
+        """
+        if not isinstance(proto, onnx.ModelProto):
+            raise TypeError(f"from_proto(): proto is an onnx.ModelProto, not {type(proto).__name__}")
+        copy = onnx.ModelProto()
+        copy.CopyFrom(proto)
+        return OnnxModel._of(load_proto(copy))
+
+    @staticmethod
+    def from_graph(graph: ModelGraph, **options: Any) -> OnnxModel:
+        """The model that `graph.export_onnx` writes, in memory: the graph's weights are read when it is saved.
+
+        Args:
+            graph: The graph, as it is now.
+            options: Those of `export_onnx` (see `ExportOptions`).
+
+        Raises:
+            TypeError: `graph` is no ModelGraph, or an option is wrong.
+            InvalidArgumentError, UnsupportedError: As `export_onnx`.
+        """
+        from sardonyx.frontend.graph import ModelGraph
+
+        if not isinstance(graph, ModelGraph):
+            raise TypeError(f"from_graph(): graph is a ModelGraph, not {type(graph).__name__}")
+        chosen = ExportOptions.of("from_graph", options)
+        return OnnxModel(build(graph.module, graph.store, chosen), chosen.save_as_external_data)
+
+    @staticmethod
+    def _of(loaded: LoadedModel) -> OnnxModel:
+        validate(loaded.proto)
+        contents: dict[str, Content] = {}
+        for tensor in loaded.proto.graph.initializer:
+            file = loaded.files.get(tensor.name)
+            if file is None:
+                continue
+            where = f"initializer '{tensor.name}'"
+            dtype = dtype_from_onnx(tensor.data_type, where)
+            contents[tensor.name] = Weight(tensor.name, dtype, tensor_shape(tensor, dtype, where), file)
+            del tensor.external_data[:]
+            tensor.data_location = onnx.TensorProto.DEFAULT
+        return OnnxModel(Skeleton(loaded.proto, contents))
+
+    # ---- using it
+    def compile(self) -> ModelGraph:
+        """The model as a graph, as it stands; the weights are shared, not copied.
+
+        Raises:
+            UnsupportedError: It uses what Sardonyx has not; names the node.
+            InvalidArgumentError: Its types or shapes contradict each other.
+        """
+        from sardonyx.frontend.graph import ModelGraph
+
+        return ModelGraph(*import_model(self._skeleton.proto, weights=self._skeleton.contents))
+
+    def save(self, path: str | os.PathLike[str], *, save_as_external_data: bool | None = None) -> None:
+        """Write the model, whole or not at all.
+
+        Args:
+            path: The file.
+            save_as_external_data: Weights beside it as `<stem>_data` (True), inside (False), or inside until 2 GiB
+                (None); by default what `from_graph` was told.
+        """
+        target = as_path("save", path)
+        if save_as_external_data is None:
+            save_as_external_data = self._external
+        save(self._skeleton, target, save_as_external_data)
+
+    def to_proto(self) -> onnx.ModelProto:
+        """The model with its weights inside: a copy."""
+        return whole_proto(self._skeleton)
+
+    # ---- looking at it
+    def inputs(self) -> list[Slot]:
+        """The inputs that have to be given, as (name, dtype, dims)."""
+        initializers = {t.name for t in self._graph.initializer}
+        return [_slot(v, "input") for v in self._graph.input if v.name not in initializers]
+
+    def outputs(self) -> list[Slot]:
+        """The outputs, as (name, dtype, dims)."""
+        return [_slot(v, "output") for v in self._graph.output]
+
+    @property
+    def opset(self) -> int:
+        """The version of ai.onnx that the model imports (0: it imports other domains only)."""
+        return opsets_of(self._skeleton.proto.opset_import, self._skeleton.proto.ir_version).get("", 0)
+
+    @property
+    def num_initializers(self) -> int:
+        return len(self._graph.initializer) + len(self._graph.sparse_initializer)
+
+    @property
+    def _graph(self) -> onnx.GraphProto:
+        return self._skeleton.proto.graph
+
+    def __repr__(self) -> str:
+        nodes = len(self._graph.node)
+        return (
+            f"<OnnxModel '{self._graph.name}', opset {self.opset}, {nodes} nodes, {self.num_initializers} initializers>"
+        )
+
+
+def _slot(info: onnx.ValueInfoProto, what: str) -> Slot:
+    kind = info.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise UnsupportedError(f"{what} '{info.name}' is a {kind}, which has no dtype and dims")
+    dtype = dtype_from_onnx(info.type.tensor_type.elem_type, f"{what} '{info.name}'")
+    dims = info.type.tensor_type.shape.dim
+    return info.name, dtype, tuple(d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else -1 for d in dims)
