@@ -35,23 +35,7 @@ LN2_LOW = {"float": -2.12194440054690583e-4, "double": 1.90821492927058770002e-1
 EXP_HIGHEST = {"float": 89.0, "double": 710.0}
 EXP_LOWEST = {"float": -104.0, "double": -746.0}
 
-# (e^r - 1 - r) / r^2 on ln2/2 * [-1, 1], error even relative to e^r (2^-28, 2^-57) …
-EXP = {
-    "float": (0.5, 0.16666509211063385, 0.041666582226753235, 0.008370030671358109, 0.0013921646168455482),
-    "double": (
-        0.5000000000000014,
-        0.16666666666666713,
-        0.04166666666650263,
-        0.0083333333332978,
-        0.0013888888950694229,
-        0.00019841269939178773,
-        2.4801485854792103e-05,
-        2.755719562087636e-06,
-        2.7632823256479837e-07,
-        2.5124768060420763e-08,
-    ),
-}
-# … and relative to e^r - 1 (2^-28, 2^-59).
+# (e^r - 1 - r) / r^2 on ln2/2 * [-1, 1], error even relative to e^r - 1 (2^-28, 2^-59) …
 EXPM1 = {
     "float": (
         0.5,
@@ -74,6 +58,22 @@ EXPM1 = {
         2.5057939738611356e-08,
         2.0919594877419585e-09,
         1.207583132066387e-10,
+    ),
+}
+# … and, two terms shorter for double, relative to e^r (2^-57).
+EXP = {
+    "float": EXPM1["float"],
+    "double": (
+        0.5000000000000014,
+        0.16666666666666713,
+        0.04166666666650263,
+        0.0083333333332978,
+        0.0013888888950694229,
+        0.00019841269939178773,
+        2.4801485854792103e-05,
+        2.755719562087636e-06,
+        2.7632823256479837e-07,
+        2.5124768060420763e-08,
     ),
 }
 # (2^f - 1) / f on [-0.5, 0.5] (2^-26, 2^-57).
@@ -118,12 +118,21 @@ def nearest_integer(x: Value) -> tuple[Value, Value]:
     return shifted - MAGIC[scalar], shifted.bits() - MAGIC_BITS[scalar]
 
 
-def reduce_exp(x: Value) -> tuple[Value, Value]:
-    """x = k ln 2 + r with |r| <= ln2/2 and a little: (k as an integer, r)."""
+def reduce_exp(x: Value) -> tuple[Value, Value, Value]:
+    """x = k ln 2 + r - low with |r - low| <= ln2/2 and a little, both exact: (k as an integer, r, low)."""
     scalar = x.ty.scalar
     n, k = nearest_integer(x * (1 / math.log(2)))
-    r = fma(n, -LN2_HIGH[scalar], x)
-    return k, fma(n, -LN2_LOW[scalar], r)
+    return k, fma(n, -LN2_HIGH[scalar], x), n * LN2_LOW[scalar]
+
+
+def exp_of_reduced(r: Value, low: Value) -> Value:
+    """e^(r - low)."""
+    scalar = r.ty.scalar
+    rounded = r - low
+    if scalar == "float":
+        return fma(rounded * rounded, horner(rounded, EXP[scalar]), rounded) + 1.0
+    # One more operation keeps the error of `rounded`, a quarter of a unit, out of the result.
+    return (r + fma(rounded * rounded, horner(rounded, EXP[scalar]), -low)) + 1.0
 
 
 def scale(p: Value, k: Value) -> Value:
@@ -137,16 +146,15 @@ def scale(p: Value, k: Value) -> Value:
 def exp_times_power(x: Value, power: int = 0) -> Value:
     """e^x * 2^power without overflow in between, for a small power."""
     scalar = x.ty.scalar
-    k, r = reduce_exp(at_most(at_least(x, EXP_LOWEST[scalar]), EXP_HIGHEST[scalar] + (1 if power < 0 else 0)))
-    p = fma(r * r, horner(r, EXP[scalar]), r) + 1.0
-    return scale(p, k + power if power else k)
+    k, r, low = reduce_exp(at_most(at_least(x, EXP_LOWEST[scalar]), EXP_HIGHEST[scalar] + (1 if power < 0 else 0)))
+    return scale(exp_of_reduced(r, low), k + power if power else k)
 
 
 def exp_in_range(x: Value) -> Value:
     """e^x where neither argument nor result comes near the type's limits (|x| < 80, or 700 for double)."""
     scalar = x.ty.scalar
-    k, r = reduce_exp(x)
-    return (fma(r * r, horner(r, EXP[scalar]), r) + 1.0) * pow2(k + BIAS[scalar], scalar)
+    k, r, low = reduce_exp(x)
+    return exp_of_reduced(r, low) * pow2(k + BIAS[scalar], scalar)
 
 
 def exp(x: Value) -> Value:
@@ -167,9 +175,10 @@ def quarter_expm1_parts(x: Value) -> tuple[Value, Value]:
     scalar = x.ty.scalar
     # Below the lower bound the result rounds to -1/4; at the upper one k is BIAS + 2.
     low, high = {"float": (-18.0, 89.5), "double": (-40.0, 710.6)}[scalar]
-    k, r = reduce_exp(at_most(at_least(x, low), high))
-    # With h = 2^(k-2): (h - 1/4) + h r + h c, where c = e^r - 1 - r is small; the first sum keeps its error.
-    c = r * r * horner(r, EXPM1[scalar])
+    k, r, r_low = reduce_exp(at_most(at_least(x, low), high))
+    # With h = 2^(k-2): (h - 1/4) + h r + h c, where c = e^(r - r_low) - 1 - r is small; the first sum keeps its error.
+    rounded = r - r_low
+    c = fma(rounded * rounded, horner(rounded, EXPM1[scalar]), -r_low)
     h = pow2(k + (BIAS[scalar] - 2), scalar)
     total, error = two_sum(h - 0.25, h * r)
     return total, fma(h, c, error)
@@ -198,7 +207,7 @@ def tanh(x: Value) -> Value:
     z = x * x
     small = fma(x * z, horner(z, TANH_SMALL), x)
     large = 1.0 - 2.0 / (exp_in_range(at_most(a, 10.0) * 2.0) + 1.0)
-    return where(a < 0.55, small, large.copysign(x))
+    return where(a < 0.55, small, large).copysign(x)
 
 
 def _tanh_double(a: Value) -> Value:
@@ -218,10 +227,11 @@ def sinh(x: Value) -> Value:
     """From q = (e^|x| - 1)/4: 2 (q + q/(4q + 1))."""
     scalar = x.ty.scalar
     a = abs(x)
-    q = quarter_expm1(a)
-    rest = where(a < {"float": 40.0, "double": 100.0}[scalar], q / fma(q, 4.0, 1.0), 0.25)
+    total, low = quarter_expm1_parts(a)
+    q = total + low
+    quotient = where(a < {"float": 40.0, "double": 100.0}[scalar], q / fma(q, 4.0, 1.0), 0.25)
     tiny = {"float": 2.0**-13, "double": 2.0**-28}[scalar]
-    return where(a < tiny, a, (q + rest) * 2.0).copysign(x)
+    return where(a < tiny, a, (total + (low + quotient)) * 2.0).copysign(x)
 
 
 def cosh(x: Value) -> Value:
