@@ -30,13 +30,18 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
+def assign_plan_slots(module: ModuleOp) -> int:
+    """Give the plan's workspace buffers their slots; returns how many there are."""
+    return assign_slots(next(op for op in module.body.block.ops if isinstance(op, PlanOp)))
+
+
 def emit_module(lowered: LoweredGraph, target: Target | None = None) -> tuple[ModuleText, EntrySizes]:
     """LLVM text of a lowered graph for a target (this machine by default)."""
     text = ModuleText(target or jit.native_target())
     ops = list(lowered.module.body.block.ops)
     kernels = [op for op in ops if isinstance(op, KernelFuncOp)]
     plan = next(op for op in ops if isinstance(op, PlanOp))
-    slots = assign_slots(plan)
+    slots = assign_plan_slots(lowered.module)
     sizes = emit_entry(text, kernels, plan, slots)
     emit_python_entry(text, [port.dims for port in lowered.inputs], len(lowered.outputs))
     return text, sizes

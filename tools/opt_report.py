@@ -1,0 +1,67 @@
+"""What `sardonyx-opt` prints beside its result, all on standard error: IR around passes, times, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from sardonyx.passes.pipeline import Instrumentation, PassReport, PipelineReport
+
+
+@dataclass
+class IRPrinting(Instrumentation):
+    """Prints the module before and after passes. A name of `*` means every pass."""
+
+    stream: TextIO
+    show: Callable[[ModuleOp], str]
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    after_change: bool = False
+    after_failure: bool = False
+    _printed: list[str] = field(default_factory=list)
+
+    def _wanted(self, names: frozenset[str], pass_: ModulePass) -> bool:
+        return "*" in names or pass_.name in names
+
+    def _print(self, title: str, module: ModuleOp) -> None:
+        self.stream.write(f"// -----// IR Dump {title} //----- //\n{self.show(module)}\n")
+
+    def before_pass(self, index: int, pass_: ModulePass, module: ModuleOp) -> None:
+        if self._wanted(self.before, pass_):
+            self._print(f"Before {pass_.name}", module)
+
+    def after_pass(self, index: int, pass_: ModulePass, module: ModuleOp, report: PassReport) -> None:
+        if self._wanted(self.after, pass_) or (self.after_change and report.changed):
+            self._print(f"After {pass_.name}", module)
+
+    def on_failure(self, index: int, pass_: ModulePass, module: ModuleOp, error: Exception) -> None:
+        if self.after_failure:
+            self._print(f"After {pass_.name} Failed", module)
+
+
+def print_timing(report: PipelineReport, parse: float, output: float, stream: TextIO) -> None:
+    """A table of wall-clock times: parsing, each pass with its verification, and output."""
+    rows = [("parse", parse)]
+    for entry in report.passes:
+        rows.append((entry.name, entry.seconds))
+        if entry.verify_seconds:
+            rows.append((f"  verify after {entry.name}", entry.verify_seconds))
+    rows.append(("output", output))
+    total = sum(seconds for _, seconds in rows)
+    stream.write("===--- Execution time report ---===\n")
+    for name, seconds in [*rows, ("total", total)]:
+        share = 100 * seconds / total if total else 0.0
+        stream.write(f"  {seconds * 1000:9.3f} ms  {share:5.1f} %  {name}\n")
+
+
+def print_statistics(report: PipelineReport, stream: TextIO) -> None:
+    """What each pass counted."""
+    stream.write("===--- Pass statistics report ---===\n")
+    for entry in report.passes:
+        stream.write(f"{entry.name}{'' if entry.changed else ' (no change)'}\n")
+        for name, value in sorted(entry.statistics.items()):
+            stream.write(f"  {value:8d}  {name}\n")
