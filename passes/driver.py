@@ -24,12 +24,11 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.worklist import Worklist
 
 from sardonyx.dialects import locations
-from sardonyx.dialects.base import refine
 from sardonyx.errors import InferenceError, SardonyxError
 from sardonyx.passes import provenance
 from sardonyx.passes.base import PassError, PassRun
 from sardonyx.passes.effects import is_dead
-from sardonyx.passes.propagate import propagate, sync_functions
+from sardonyx.passes.propagate import agree, propagate, sync_functions
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -88,7 +87,7 @@ class SxRewriter(PatternRewriter):
         """Two equal values: what the old one's type knew, the new one's should know too."""
         if isinstance(new, OpResult) and new.op in self.inserted:
             try:
-                new._type = refine(old.type, new.type, new.op)
+                new._type = agree(old.type, new.type, new.op)
             except InferenceError as error:
                 raise PassError(f"a value of type {old.type} was replaced by one of type {new.type}") from error
 

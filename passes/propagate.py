@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, OpResult
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation, OpResult
 
 from sardonyx.dialects.base import SxOp, refine
 from sardonyx.dialects.module import sync_signature
@@ -32,6 +32,16 @@ def reinfer(op: Operation) -> list[OpResult]:
             forget(result)
             changed.append(result)
     return changed
+
+
+def agree(old: Attribute, new: Attribute, op: Operation | None = None) -> Attribute:
+    """The type of a value that replaces an equal one: what is known of either, the old one's names preferred.
+
+    Raises:
+        InferenceError: They contradict each other.
+    """
+    unnamed = isinstance(old, TensorType) and DYNAMIC_INDEX in old.get_shape() and isinstance(old.encoding, NoneAttr)
+    return refine(new, old, op) if unnamed else refine(old, new, op)
 
 
 def propagate(ops: Iterable[Operation]) -> list[Operation]:

@@ -34,6 +34,10 @@ PassSource: TypeAlias = str | type[ModulePass] | Callable[[], type[ModulePass]]
 # Name -> where it is, and what --list-passes says of it.
 _OURS: dict[str, tuple[str, str]] = {
     "remove-dead-nodes": ("sardonyx.passes.remove_dead_nodes:RemoveDeadNodesPass", "remove ops that no output needs"),
+    "compose-transposes": (
+        "sardonyx.passes.compose_transposes:ComposeTransposesPass",
+        "compose transposes and move ops past them where fewer are left",
+    ),
     "cse": ("sardonyx.passes.cse:CsePass", "compute equal things once"),
     "fold-constants": ("sardonyx.passes.fold_constants:FoldConstantsPass", "evaluate ops whose operands are constants"),
     "infer-types": ("sardonyx.passes.infer_types:InferTypesPass", "refine all types by inference"),
