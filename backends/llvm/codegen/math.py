@@ -88,7 +88,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "softplus": (1.8, 1.6),
     "asinh": (1.9, 1.7),
     "acosh": (2.3, 2.1),
-    "atanh": (2.0, 1.95),
+    "atanh": (2.1, 1.95),
     "pow": (0.51, 1.3),
     "sin": (0.51, 0.85),
     "cos": (0.51, 0.85),
