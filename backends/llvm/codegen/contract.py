@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
 from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, Target
-from sardonyx.backends.llvm.codegen.widen import fold, scalar_type
+from sardonyx.backends.llvm.codegen.widen import fold, from_memory, memory_type, scalar_type, to_memory
 from sardonyx.dialects.kernel.ops import BufferType, ContractOp
 
 
@@ -180,7 +180,7 @@ def _tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> 
         k_offset = fold(b, "mul", k, p.a.column)
         out: list[str] = []
         for r in range(tile.rows):
-            element = _widened(b, p.a.element, p.sum, b.load(p.a.element, b.gep(p.a.element, a_rows[r], k_offset)))
+            element = _read(b, p.a.element, p.sum, b.gep(p.a.element, a_rows[r], k_offset), None)
             spread = b.splat(wide, element)
             for v in range(tile.vectors):
                 out.append(_multiply_add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
@@ -207,7 +207,7 @@ def _at(b: FunctionBuilder, element: LType, pointer: str, vector: int, tile: Til
 def _read(b: FunctionBuilder, element: LType, wide: LType, pointer: str, mask: str | None) -> str:
     ty = element.with_lanes(wide.lanes)
     if mask is None:
-        return _widened(b, ty, wide, b.load(ty, pointer))
+        return _widened(b, ty, wide, from_memory(b, ty, b.load(memory_type(ty), pointer)))
     name = f"llvm.masked.load.{ty.mangled}.p0"
     b.module.declare(name, ty, [PTR, ty.mask, ty])
     loaded = b.op(f"call {ty} @{name}(ptr align {element.bytes} {pointer}, {ty.mask} {mask}, {ty} zeroinitializer)")
@@ -219,7 +219,7 @@ def _write(b: FunctionBuilder, element: LType, wide: LType, value: str, pointer:
     if ty != wide:
         value = truncate_float(b, wide, ty, value)
     if mask is None:
-        b.store(ty, value, pointer)
+        b.store(memory_type(ty), to_memory(b, ty, value), pointer)
         return
     name = f"llvm.masked.store.{ty.mangled}.p0"
     b.module.declare(name, "void", [ty, PTR, ty.mask])

@@ -19,10 +19,12 @@ from sardonyx.backends.llvm.codegen.widen import (
     Value,
     add_index,
     combine,
+    from_memory,
     identity,
     memory_type,
     reduce_lanes,
     scalar_type,
+    to_memory,
     to_vector,
 )
 from sardonyx.dialects.kernel.ops import (
@@ -289,7 +291,7 @@ def _load(e: KernelEmitter, op: LoadOp) -> None:
     stored = memory_type(ty)
     if offset.is_uniform:
         text = b.load(stored, b.gep(stored, pointer, offset.text))
-        e.define(op.result, _from_memory(b, ty, text), 0)
+        e.define(op.result, from_memory(b, ty, text), 0)
         return
     lanes = e.lanes
     wide = stored.with_lanes(lanes)
@@ -300,7 +302,7 @@ def _load(e: KernelEmitter, op: LoadOp) -> None:
         for lane in range(lanes):
             element = b.load(stored, b.gep(stored, pointer, _lane_offset(e, offset, lane)))
             text = b.insert(wide, text, element, lane)
-    e.define(op.result, _from_memory(b, ty.with_lanes(lanes), text))
+    e.define(op.result, from_memory(b, ty.with_lanes(lanes), text))
 
 
 @emits(StoreOp)
@@ -312,10 +314,10 @@ def _store(e: KernelEmitter, op: StoreOp) -> None:
     stored = memory_type(ty)
     if not e.lanes or (offset.is_uniform and e.uniform(op.value)):
         text = e.values[op.value].text
-        b.store(stored, _to_memory(b, ty, text), b.gep(stored, pointer, offset.text))
+        b.store(stored, to_memory(b, ty, text), b.gep(stored, pointer, offset.text))
         return
     wide = ty.with_lanes(e.lanes)
-    text = _to_memory(b, wide, e.text(op.value))
+    text = to_memory(b, wide, e.text(op.value))
     if offset.stride == "1":
         b.store(stored.with_lanes(e.lanes), text, b.gep(stored, pointer, offset.text))
         return
@@ -333,15 +335,3 @@ def _lane_offset(e: KernelEmitter, offset: Value, lane: int) -> str:
     stride = offset.stride or "0"
     step = str(int(stride) * lane) if not stride.startswith("%") else b.binary("mul", I64, stride, str(lane))
     return add_index(b, Value(offset.text, I64), Value(step, I64)).text
-
-
-def _from_memory(b: FunctionBuilder, ty: LType, text: str) -> str:
-    """Any byte that is not 0 reads as true: nothing promises what a caller's buffer of booleans holds."""
-    if ty.scalar != "i1":
-        return text
-    return b.icmp("ne", ty.with_scalar("i8"), text, b.const(ty.with_scalar("i8"), 0))
-
-
-def _to_memory(b: FunctionBuilder, ty: LType, text: str) -> str:
-    return b.cast("zext", ty, text, ty.with_scalar("i8")) if ty.scalar == "i1" else text
-

@@ -61,8 +61,25 @@ def scalar_type(attr: Attribute) -> LType:
 
 
 def memory_type(ty: LType) -> LType:
-    """How a value of the type lies in memory: booleans take a byte."""
-    return ty.with_scalar("i8") if ty.scalar == "i1" else ty
+    """How a value of the type lies in memory: booleans take a byte; 16-bit floats move as integers, since LLVM would
+    move them through float32 on a machine that has no instructions for them."""
+    if ty.scalar == "i1":
+        return ty.with_scalar("i8")
+    return ty.with_scalar("i16") if ty.is_float and ty.bits == 16 else ty
+
+
+def from_memory(b: FunctionBuilder, ty: LType, text: str) -> str:
+    """A value as it was loaded. Any byte that is not 0 is true: nothing promises what a caller's buffer holds."""
+    stored = memory_type(ty)
+    if ty.scalar == "i1":
+        return b.icmp("ne", stored, text, b.const(stored, 0))
+    return b.bitcast(stored, text, ty)
+
+
+def to_memory(b: FunctionBuilder, ty: LType, text: str) -> str:
+    """A value as it is stored."""
+    stored = memory_type(ty)
+    return b.cast("zext", ty, text, stored) if ty.scalar == "i1" else b.bitcast(ty, text, stored)
 
 
 def to_vector(b: FunctionBuilder, value: Value, lanes: int) -> str:
