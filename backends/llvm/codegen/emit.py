@@ -18,6 +18,8 @@ from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType
 from sardonyx.backends.llvm.codegen.widen import (
     Value,
     add_index,
+    as_held,
+    as_value,
     combine,
     from_memory,
     identity,
@@ -26,6 +28,7 @@ from sardonyx.backends.llvm.codegen.widen import (
     scalar_type,
     to_memory,
     to_vector,
+    value_type,
 )
 from sardonyx.dialects.kernel.ops import (
     BufferType,
@@ -90,13 +93,11 @@ class KernelEmitter:
 
     def elementwise(self, op: Operation, compute: Callable[..., str]) -> None:
         """Emit `compute(builder, type of the first operand, operand texts…)`, once for all lanes where it can be."""
-        operands = op.operands
-        if self.uniform(*operands):
-            texts = [self.values[o].text for o in operands]
-            self.define(op.results[0], compute(self.builder, scalar_type(operands[0].type), *texts), 0)
-        else:
-            texts = [self.text(o) for o in operands]
-            self.define(op.results[0], compute(self.builder, self.type_of(operands[0]), *texts))
+        b, operands, result = self.builder, op.operands, op.results[0]
+        lanes = 0 if self.uniform(*operands) else self.lanes
+        texts = [as_value(b, o.type, lanes, self.values[o].text if not lanes else self.text(o)) for o in operands]
+        computed = compute(b, value_type(operands[0].type).with_lanes(lanes), *texts)
+        self.define(result, as_held(b, result.type, lanes, computed), lanes)
 
     # ---- walking
     def emit_block(self, block: Block) -> Sequence[SSAValue]:

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType, literal
-from sardonyx.backends.llvm.codegen.widen import add_index, extremum, mul_index, scalar_type
+from sardonyx.backends.llvm.codegen.widen import add_index, extremum, mul_index, scalar_type, value_type
 from sardonyx.dialects.kernel.ops import MathOp, MulSaturatingOp
 from sardonyx.errors import UnsupportedError
 
@@ -21,11 +21,14 @@ MAX_EXTENT = 1 << 62
 
 @emits(arith.ConstantOp)
 def _constant(e: KernelEmitter, op: arith.ConstantOp) -> None:
-    ty = scalar_type(op.result.type)
+    ty = value_type(op.result.type)
     value: Any = op.value
     if isinstance(value, IntegerAttr | FloatAttr):
         number: Any = value.value.data
-        e.define(op.result, literal(ty, bool(number) if ty.scalar == "i1" else number), 0)
+        text = literal(ty, bool(number) if ty.scalar == "i1" else number)
+        if ty.is_float and ty.bits == 16:
+            text = str(int(text[3:], 16))  # the bits behind 0xH or 0xR
+        e.define(op.result, text, 0)
         return
     raise UnsupportedError(f"constant {value} has no native form", op=op.name)
 
@@ -138,8 +141,10 @@ def _select(e: KernelEmitter, op: arith.SelectOp) -> None:
 
 def _convert(e: KernelEmitter, op: Operation, compute: Callable[[FunctionBuilder, LType, LType, str], str]) -> None:
     """Emit a conversion from the operand's type to the result's."""
-    target = scalar_type(op.results[0].type)
-    e.elementwise(op, lambda b, ty, x: x if ty.scalar == target.scalar else compute(b, ty, target.with_lanes(ty.lanes), x))
+    target = value_type(op.results[0].type)
+    e.elementwise(
+        op, lambda b, ty, x: x if ty.scalar == target.scalar else compute(b, ty, target.with_lanes(ty.lanes), x)
+    )
 
 
 _CASTS: dict[type[Operation], str] = {
@@ -203,14 +208,13 @@ def truncate_float(b: FunctionBuilder, source: LType, target: LType, x: str) -> 
 
 # ---- kernel.math
 
+
 @emits(MathOp)
 def _math(e: KernelEmitter, op: MathOp) -> None:
     from sardonyx.backends.llvm.codegen.functions import lookup
 
-    compute = lookup(op.fn.data, scalar_type(op.args[0].type), scalar_type(op.result.type))
+    compute = lookup(op.fn.data, value_type(op.args[0].type), value_type(op.result.type))
     if compute is None:
         raise UnsupportedError(f"function '{op.fn.data}' on {op.args[0].type} has no native form", op=op.name)
     found = compute
     e.elementwise(op, lambda b, ty, *texts: found(b, ty, *texts))
-
-

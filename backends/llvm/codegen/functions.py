@@ -1,12 +1,15 @@
 """The table behind `kernel.math`: a name and operand type → what emits it.
 
-Vector math comes from `math.MATH`, integer arithmetic with defined results from `integer`, conversions from here.
+Vector math comes from `math.MATH` and `math_gauss`, integer arithmetic with defined results from `integer`,
+conversions from here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from sardonyx.backends.llvm.codegen import integer
+from sardonyx.backends.llvm.codegen.lanes import Value, where
 from sardonyx.backends.llvm.codegen.text import FunctionBuilder, LType
 
 ScalarFunction = Callable[..., str]
@@ -16,38 +19,42 @@ def lookup(fn: str, operand: LType, result: LType) -> ScalarFunction | None:
     """The emitter of `fn` on operands of that type: `emit(builder, type with lanes, *texts)`, or None."""
     if operand.is_float:
         if fn in ("fptosi_sat", "fptoui_sat"):
-            return _float_to_int(fn, result)
+            return _float_to_int(fn == "fptosi_sat", result)
         if fn in _FLOAT:
             return _FLOAT[fn]
-        from sardonyx.backends.llvm.codegen.math import MATH
+        from sardonyx.backends.llvm.codegen import math, math_gauss
 
-        return MATH.get(fn)
+        return math_gauss.GAUSS.get(fn) or math.MATH.get(fn)
     if fn in ("int_to_half", "int_to_half_unsigned"):
         return _int_to_half(fn.endswith("unsigned"), result)
-    if fn in _INTEGER:
-        return _INTEGER[fn]
-    from sardonyx.backends.llvm.codegen import integer
-
-    return integer.INTEGER.get(fn)
+    return _INTEGER.get(fn) or integer.INTEGER.get(fn)
 
 
-def _float_to_int(fn: str, result: LType) -> ScalarFunction:
+def _float_to_int(signed: bool, result: LType) -> ScalarFunction:
     def emit(b: FunctionBuilder, ty: LType, x: str) -> str:
-        target = result.with_lanes(ty.lanes)
-        intrinsic = "llvm.fptosi.sat" if fn == "fptosi_sat" else "llvm.fptoui.sat"
-        return b.intrinsic(intrinsic, target, [(ty, x)], suffix=f"{target.mangled}.{ty.mangled}")
+        return integer.float_to_int(b, ty, x, result.with_lanes(ty.lanes), signed)
 
     return emit
 
 
 def _int_to_half(unsigned: bool, result: LType) -> ScalarFunction:
-    """Through float64, where every integer that matters to 16 bits is exact, and one rounding from there."""
+    """Through float64, and one rounding from there.
+
+    A 64-bit integer that float64 might round keeps a sticky bit in place of its last 11, which no 16-bit float holds.
+    """
 
     def emit(b: FunctionBuilder, ty: LType, x: str) -> str:
         from sardonyx.backends.llvm.codegen.emit_scalar import truncate_float
 
+        value = Value(b, ty, x)
+        if ty.bits == 64:
+            low = value & 0x7FF
+            sticky = (value - low) | where(low.ne(0), value.like(0x800), 0)
+            large = value.lshr(52).ne(0) if unsigned else ((value + (1 << 52)).lshr(53)).ne(0)
+            value = where(large, sticky, value)
         wide = ty.with_scalar("double")
-        return truncate_float(b, wide, result.with_lanes(ty.lanes), b.cast("uitofp" if unsigned else "sitofp", ty, x, wide))
+        exact = b.cast("uitofp" if unsigned else "sitofp", ty, value.name, wide)
+        return truncate_float(b, wide, result.with_lanes(ty.lanes), exact)
 
     return emit
 
@@ -65,19 +72,23 @@ def _int_abs(b: FunctionBuilder, ty: LType, x: str) -> str:
 
 
 def _sign(b: FunctionBuilder, ty: LType, x: str) -> str:
-    """-1, 0 or 1; NaN stays NaN."""
-    zero = b.const(ty, 0)
-    positive = b.select(ty, b.fcmp("ogt", ty, x, zero), b.const(ty, 1), x)
-    return b.select(ty, b.fcmp("olt", ty, x, zero), b.const(ty, -1), positive)
+    """-1, +0 or 1; NaN stays NaN."""
+    value = Value(b, ty, x)
+    nothing = where(value.is_nan(), value, 0.0)
+    return where(value > 0.0, value.like(1.0), where(value < 0.0, value.like(-1.0), nothing)).name
 
 
 _FLOAT: dict[str, ScalarFunction] = {
-    "sqrt": _plain("llvm.sqrt"), "abs": _plain("llvm.fabs"), "floor": _plain("llvm.floor"), "ceil": _plain("llvm.ceil"),
-    "trunc": _plain("llvm.trunc"), "round_half_even": _plain("llvm.roundeven"), "copysign": _plain("llvm.copysign"),
-    "fma": lambda b, ty, x, y, z: b.fma(ty, x, y, z), "sign": _sign,
-}  # fmt: skip
+    "abs": _plain("llvm.fabs"),
+    "copysign": _plain("llvm.copysign"),
+    "fma": lambda b, ty, x, y, z: b.fma(ty, x, y, z),
+    "sign": _sign,
+}
 
 _INTEGER: dict[str, ScalarFunction] = {
-    "abs": _int_abs, "smin": _plain("llvm.smin"), "smax": _plain("llvm.smax"),
-    "umin": _plain("llvm.umin"), "umax": _plain("llvm.umax"),
-}  # fmt: skip
+    "abs": _int_abs,
+    "smin": _plain("llvm.smin"),
+    "smax": _plain("llvm.smax"),
+    "umin": _plain("llvm.umin"),
+    "umax": _plain("llvm.umax"),
+}

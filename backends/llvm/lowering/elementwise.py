@@ -2,7 +2,11 @@
 
 An op registers how one element of its result follows from one element of each operand (`@scalar(Op)`). A producer
 whose only user is elementwise over the same extents is inlined into that user's kernel. The kernel's iteration space
-is the result's, with neighbouring dims merged where every operand is either whole or broadcast over both.
+is the result's, with neighbouring dims merged where every operand is either whole or broadcast over both. Whatever
+does not change along the inner loops is loaded and computed outside of them.
+
+Where only the run knows whether an operand is broadcast, the kernel has two forms: one for operands that all turn out
+to be whole (then the space is as flat as it can be), one for the rest.
 """
 
 from __future__ import annotations
@@ -18,37 +22,36 @@ from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dty
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dims import Dim, Proof, equal
-from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.dims import Dim, Proof, Symbol, equal
 
 MAX_GROUP = 24
 """How many ops one kernel holds at most: beyond, registers spill and compile time grows."""
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """One element of an operand or result: its value, and the dtype in which it is computed."""
-
-    value: SSAValue
-    dtype: DType
-
 
 ScalarBody = Callable[..., SSAValue]
 """`body(b, op, *operand scalars) -> SSAValue`: operands come in `compute_dtype` of their dtype, None where absent; the
 result is in the compute dtype of the op's result and is rounded to the result's dtype by the caller."""
 
 SCALARS: dict[type[Operation], ScalarBody] = {}
+READS: dict[type[Operation], int] = {}
+"""How many leading slots an op's body takes, where that is not all of them."""
 
 
-def scalar(*ops: type[SxOp]) -> Callable[[ScalarBody], ScalarBody]:
-    """Register the scalar body of these ops."""
+def scalar(*ops: type[SxOp], reads: int | None = None) -> Callable[[ScalarBody], ScalarBody]:
+    """Register the scalar body of these ops; with `reads` it takes only that many leading operands."""
 
     def register(body: ScalarBody) -> ScalarBody:
         for op in ops:
             SCALARS[op] = body
+            if reads is not None:
+                READS[op] = reads
         return body
 
     return register
+
+
+def _read_slots(op: Any) -> tuple[SSAValue | None, ...]:
+    """The slots that the op's body takes."""
+    return op.slots[: READS.get(type(op))]
 
 
 def choose_inlined(function: func.FuncOp) -> set[Operation]:
@@ -60,9 +63,9 @@ def choose_inlined(function: func.FuncOp) -> set[Operation]:
             continue
         total = 1
         own = dims_of(op.results[0])
-        for operand in dict.fromkeys(op.operands):
-            producer = operand.owner
-            if not isinstance(producer, Operation) or producer not in size:
+        for operand in dict.fromkeys(_read_slots(op)):
+            producer = operand.owner if operand is not None else None
+            if operand is None or not isinstance(producer, Operation) or producer not in size:
                 continue
             uses = list(operand.uses)
             alone = all(use.operation is op for use in uses) and len(producer.results) == 1
@@ -79,78 +82,204 @@ def _same_extents(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
 
 def lower_group(plan: Plan, op: SxOp, inlined: set[Operation]) -> None:
     """Lower an elementwise op together with the producers that are inlined into it."""
+    ops = _members(op, inlined)
+    for member in ops:
+        _check_extents(plan, member)
     result = op.results[0]
-    dims = dims_of(result)
-    leaves = _leaves(op, inlined)
-    for leaf in leaves:
-        for own, full in zip(dims_of(leaf), dims[len(dims) - len(dims_of(leaf)) :], strict=True):
-            if not own.is_static and own != full:
-                plan.dim(full)  # a broadcast of symbols is checked where its extent is computed
+    made = {member.results[0] for member in ops}
+    leaves = list(dict.fromkeys(s for m in ops for s in _read_slots(m) if s is not None and s not in made))
+    dims, shapes = dims_of(result), [dims_of(leaf) for leaf in leaves]
     kernel = plan.kernel(op.name.removeprefix("sx."))
-    buffers = {leaf: kernel.read(leaf) for leaf in leaves}
-    target = kernel.write(result)
-    extents, strides = merge_dims(dims, [dims_of(leaf) for leaf in leaves])
-    table = dict(zip(leaves, (_plan_strides(plan, kernel, s) for s in strides), strict=True))
-    bounds = [kernel.outer(_plan_extent(plan, e)) for e in extents]
-
-    def point(b: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
-        computed: dict[SSAValue, SSAValue] = {}
-        for leaf in leaves:
-            offset = offset_of(b, indices, table[leaf])
-            loaded = b.load(buffers[leaf], offset)
-            dtype = dtype_of(leaf)
-            computed[leaf] = b.convert(loaded, dtype, compute_dtype(dtype))
-        value = _compute(b, op, inlined, computed)
-        dtype = dtype_of(result)
-        b.store(b.convert(value, compute_dtype(dtype), dtype), target, flat)
-
-    nest(kernel, bounds, point)
+    group = Group(ops, leaves, [kernel.read(leaf) for leaf in leaves], kernel.write(result))
+    general = _space(plan, kernel, dims, shapes, whole=False)
+    if not general.is_uncertain:
+        group.emit(kernel, kernel, general)
+    else:
+        flat = _space(plan, kernel, dims, shapes, whole=True)
+        all_whole = kernel.compare("ne", kernel.outer(_all_whole(plan, dims, shapes)), 0)
+        kernel.when(all_whole, lambda b: group.emit(b, kernel, flat), lambda b: group.emit(b, kernel, general))
     kernel.launch()
 
 
-def _leaves(op: SxOp, inlined: set[Operation]) -> list[SSAValue]:
-    """The values that the group reads from memory, each once, in order."""
-    found: dict[SSAValue, None] = {}
-    stack: list[Operation] = [op]
+def _members(op: SxOp, inlined: set[Operation]) -> list[Any]:
+    """The ops of a group, producers before users."""
+    order: dict[Operation, None] = {}
+    stack: list[tuple[Any, bool]] = [(op, False)]
     while stack:
-        at = stack.pop()
-        for operand in reversed(at.operands):
-            if isinstance(operand, OpResult) and operand.op in inlined and type(operand.op) in SCALARS:
-                stack.append(operand.op)
-            else:
-                found.setdefault(operand)
-    return list(found)
-
-
-def _compute(b: Body, op: SxOp, inlined: set[Operation], computed: dict[SSAValue, SSAValue]) -> SSAValue:
-    """The op's element from those of the leaves; every op of the group rounds to its own dtype, as it does alone."""
-    args: list[SSAValue | None] = []
-    for slot in op.slots:
-        if slot is None:
-            args.append(None)
+        at, done = stack.pop()
+        if done:
+            order.setdefault(at)
             continue
-        if slot not in computed:
-            producer: Any = slot.owner
-            value = _compute(b, producer, inlined, computed)
-            dtype = dtype_of(slot)
-            wide = compute_dtype(dtype)
-            computed[slot] = b.convert(b.convert(value, wide, dtype), dtype, wide)
-        args.append(computed[slot])
-    return SCALARS[type(op)](b, op, *args)
+        stack.append((at, True))
+        for slot in reversed(_read_slots(at)):
+            if isinstance(slot, OpResult) and slot.op in inlined and type(slot.op) in SCALARS and slot.op not in order:
+                stack.append((slot.op, False))
+    return list(order)
+
+
+def _check_extents(plan: Plan, op: Any) -> None:
+    """Require that the operands fit the result where only the run can tell."""
+    current, plan.current = plan.current, op
+    dims = dims_of(op.results[0])
+    for slot in _read_slots(op):
+        if slot is None:
+            continue
+        own_dims = dims_of(slot)
+        for own, full in zip(own_dims, dims[len(dims) - len(own_dims) :], strict=True):
+            if own.static_value == 1 or equal(own, full) is Proof.PROVED:
+                continue
+            extent = plan.dim(full)
+            if _includes(full, own):
+                continue  # the extents were compared where the result's was computed
+            own_extent, body = plan.dim(own), plan.body
+            fits = body.either(body.compare("eq", own_extent, 1), body.compare("eq", own_extent, extent))
+            body.require(fits, plan.failure("the extents {0} and {1} do not broadcast"), own_extent, extent)
+    plan.current = current
+
+
+def _includes(full: Dim, own: Dim) -> bool:
+    """Whether an extent is a broadcast that `own`, or what `own` is a broadcast of, takes part in."""
+    arguments = _broadcast_arguments(full)
+    return arguments is not None and set(_broadcast_arguments(own) or (own,)) <= set(arguments)
+
+
+def _broadcast_arguments(dim: Dim) -> tuple[Dim, ...] | None:
+    terms = dim.terms()
+    if len(terms) != 1 or terms[0][0] != 1 or len(terms[0][1]) != 1:
+        return None
+    atom = terms[0][1][0]
+    return atom.args if not isinstance(atom, Symbol) and atom.fn == "broadcast" else None
+
+
+@dataclass
+class Group:
+    """Ops that one kernel computes for each point: from the leaves' buffers into the target."""
+
+    ops: list[Any]
+    leaves: list[SSAValue]
+    buffers: list[SSAValue]
+    target: SSAValue
+
+    def emit(self, b: Body, kernel: Kernel, space: Space) -> None:
+        """The loops of the kernel; every op stands in the outermost loop in which its operands are known."""
+        depth_of = dict(zip(self.leaves, (line.depth for line in space.lines), strict=True))
+        for op in self.ops:
+            known = [depth_of[slot] for slot in _read_slots(op) if slot is not None]
+            depth_of[op.results[0]] = max(known, default=0)
+        values: dict[SSAValue, SSAValue] = {}
+
+        def enter(inner: Body, depth: int, indices: Sequence[SSAValue]) -> None:
+            for leaf, buffer, line in zip(self.leaves, self.buffers, space.lines, strict=True):
+                if line.depth == depth:
+                    dtype = dtype_of(leaf)
+                    values[leaf] = inner.convert(line.load(inner, buffer, indices), dtype, compute_dtype(dtype))
+            for op in self.ops:
+                if depth_of[op.results[0]] == depth:
+                    values[op.results[0]] = _element(inner, op, values, last=op is self.ops[-1])
+
+        def point(inner: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
+            inner.store(values[self.ops[-1].results[0]], self.target, flat)
+
+        nest(b, space.bounds, point, enter)
+
+
+def _element(b: Body, op: Any, values: dict[SSAValue, SSAValue], last: bool) -> SSAValue:
+    """One element of the op; it is rounded to the op's dtype, as it is where the op stands alone."""
+    args = [None if slot is None else values[slot] for slot in _read_slots(op)]
+    value = SCALARS[type(op)](b, op, *args)
+    dtype = dtype_of(op.results[0])
+    wide = compute_dtype(dtype)
+    rounded = b.convert(value, wide, dtype)
+    return rounded if last else b.convert(rounded, dtype, wide)
 
 
 # ---- iteration spaces
 
+Stride = tuple[str, Dim | None, list[Dim]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """How one operand lies in a merged space: a mode and a stride per extent."""
+
+    modes: tuple[str, ...]
+    strides: tuple[SSAValue, ...]
+
+    @property
+    def depth(self) -> int:
+        """The number of outer loops on whose indices the operand depends."""
+        return max((axis + 1 for axis, mode in enumerate(self.modes) if mode != "one"), default=0)
+
+    def load(self, b: Body, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
+        used = indices[: self.depth]
+        offset = offset_of(b, used, self.strides[: self.depth])
+        if self.depth != len(self.modes) or not self.modes or self.modes[-1] != "maybe":
+            return b.load(buffer, offset)
+        # The innermost stride is 0 or 1, and each has a load of its own.
+        outer = offset_of(b, used[:-1], self.strides[: self.depth - 1])
+        whole = b.compare("ne", self.strides[-1], 0)
+        return b.when(whole, lambda t: [t.load(buffer, t.plus(outer, indices[-1]))], lambda t: [t.load(buffer, outer)])[
+            0
+        ]
+
+
+@dataclass(frozen=True)
+class Space:
+    """A merged iteration space inside a kernel: the extents, outermost first, and how each operand lies in it."""
+
+    bounds: list[SSAValue]
+    lines: list[Line]
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether only the run knows if some operand is broadcast."""
+        return any("maybe" in line.modes for line in self.lines)
+
+
+def _space(plan: Plan, kernel: Kernel, dims: Sequence[Dim], shapes: Sequence[Sequence[Dim]], whole: bool) -> Space:
+    extents, table = merge_dims(dims, shapes, whole)
+    lines = [
+        Line(tuple(mode for mode, _, _ in line), tuple(_stride(plan, kernel, stride) for stride in line))
+        for line in table
+    ]
+    return Space([kernel.outer(plan.count(list(e))) for e in extents], lines)
+
+
+def _stride(plan: Plan, kernel: Kernel, stride: Stride) -> SSAValue:
+    """The stride of one operand along a merged extent, as an index inside the kernel."""
+    mode, extent, below = stride
+    if mode == "one":
+        return kernel.index(0)
+    step = plan.count(below)
+    if mode == "maybe" and extent is not None:
+        one = plan.body.compare("eq", plan.dim(extent), 1)
+        step = plan.body.select(one, plan.body.index(0), step)
+    return kernel.outer(step)
+
+
+def _all_whole(plan: Plan, dims: Sequence[Dim], shapes: Sequence[Sequence[Dim]]) -> SSAValue:
+    """1 where no extent is broadcast that only the run knows, else 0: an index of the plan."""
+    body = plan.body
+    known: SSAValue | None = None
+    for shape in shapes:
+        for own, full in zip(shape, dims[len(dims) - len(shape) :], strict=True):
+            if own.static_value == 1 or equal(own, full) is Proof.PROVED:
+                continue
+            same = body.compare("eq", plan.dim(own), plan.dim(full))
+            known = same if known is None else body.both(known, same)
+    one = body.index(1)
+    return one if known is None else body.select(known, one, body.index(0))
 
 
 def merge_dims(
-    dims: Sequence[Dim], operands: Sequence[Sequence[Dim]]
-) -> tuple[list[list[Dim]], list[list[tuple[str, Dim | None, list[Dim]]]]]:
+    dims: Sequence[Dim], operands: Sequence[Sequence[Dim]], whole: bool = False
+) -> tuple[list[list[Dim]], list[list[Stride]]]:
     """Merge neighbouring dims of an iteration space.
 
     Returns the merged extents, outermost first, each as the dims it multiplies, and per operand and merged extent
     `(mode, extent, dims below)`: mode is 'full', 'one' (broadcast) or 'maybe' (broadcast if the operand's `extent` is
-    1 at run time); the stride of a full one is the product of the operand's own dims below it.
+    1 at run time; never with `whole`, which takes those for full); the stride of a full one is the product of the
+    operand's own dims below it.
     """
     rank = len(dims)
     modes: list[list[str]] = []
@@ -158,16 +287,16 @@ def merge_dims(
         padded = [Dim.of(1)] * (rank - len(shape)) + list(shape)
         row: list[str] = []
         for own, full in zip(padded, dims, strict=True):
-            if own.static_value == 1:
+            if own.static_value == 1 and full.static_value != 1:
                 row.append("one")
-            elif equal(own, full) is Proof.PROVED:
+            elif whole or equal(own, full) is Proof.PROVED:
                 row.append("full")
             else:
                 row.append("maybe")
         modes.append(row)
     groups: list[list[int]] = []
     for axis in range(rank):
-        if dims[axis].static_value == 1 and all(m[axis] != "maybe" for m in modes):
+        if dims[axis].static_value == 1:
             continue
         column = [m[axis] for m in modes]
         if groups and "maybe" not in column and column == [m[groups[-1][-1]] for m in modes]:
@@ -175,34 +304,15 @@ def merge_dims(
         else:
             groups.append([axis])
     extents = [[dims[a] for a in group] for group in groups]
-    strides: list[list[tuple[str, Dim | None, list[Dim]]]] = []
+    strides: list[list[Stride]] = []
     for shape, row in zip(operands, modes, strict=True):
         padded = [Dim.of(1)] * (rank - len(shape)) + list(shape)
-        line: list[tuple[str, Dim | None, list[Dim]]] = []
+        line: list[Stride] = []
         for group in groups:
             last = group[-1]
             line.append((row[last], padded[last], padded[last + 1 :]))
         strides.append(line)
     return extents, strides
-
-
-def _plan_extent(plan: Plan, dims: Sequence[Dim]) -> SSAValue:
-    return plan.count(list(dims))
-
-
-def _plan_strides(plan: Plan, kernel: Kernel, line: Sequence[tuple[str, Dim | None, list[Dim]]]) -> list[SSAValue]:
-    """The strides of one operand as indices inside the kernel."""
-    out: list[SSAValue] = []
-    for mode, extent, below in line:
-        if mode == "one":
-            out.append(kernel.index(0))
-            continue
-        stride = plan.count(below)
-        if mode == "maybe" and extent is not None:
-            one = plan.body.compare("eq", plan.dim(extent), 1)
-            stride = plan.body.select(one, plan.body.index(0), stride)
-        out.append(kernel.outer(stride))
-    return out
 
 
 def offset_of(b: Body, indices: Sequence[SSAValue], strides: Sequence[IndexLike]) -> SSAValue:
@@ -214,30 +324,30 @@ def offset_of(b: Body, indices: Sequence[SSAValue], strides: Sequence[IndexLike]
 
 
 def nest(
-    kernel: Kernel,
+    kernel: Body,
     bounds: Sequence[IndexLike],
     point: Callable[[Body, Sequence[SSAValue], IndexLike], None],
+    enter: Callable[[Body, int, Sequence[SSAValue]], None] | None = None,
 ) -> None:
     """Loops over a contiguous result: the outermost parallel, the innermost over vector lanes.
 
-    `point(b, indices, flat)` is called in the innermost body with the flat offset of the point.
+    `point(b, indices, flat)` is called in the innermost body with the flat offset of the point; `enter(b, depth,
+    indices)` before the loops and at the start of each loop's body, `depth` being the number of loops around it.
     """
-    if not bounds:
-        point(kernel, [], 0)
-        return
 
     def level(b: Body, depth: int, indices: list[SSAValue], base: IndexLike) -> None:
+        if enter is not None:
+            enter(b, depth, indices)
+        if depth == len(bounds):
+            point(b, indices, base)
+            return
         last = depth == len(bounds) - 1
-        bound = _inside(b, bounds[depth])
 
         def body(inner: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
-            flat = inner.plus(base, index) if last else inner.times(inner.plus(base, index), bounds[depth + 1])
-            if last:
-                point(inner, [*indices, index], flat)
-            else:
-                level(inner, depth + 1, [*indices, index], flat)
+            flat = inner.plus(base, index)
+            level(inner, depth + 1, [*indices, index], flat if last else inner.times(flat, bounds[depth + 1]))
 
-        b.loop(bound, body, vector=last, parallel=depth == 0)
+        b.loop(_inside(b, bounds[depth]), body, vector=last, parallel=depth == 0)
 
     level(kernel, 0, [], 0)
 

@@ -15,7 +15,7 @@ from sardonyx.dialects.module import input_names, main_function, output_names, r
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import SardonyxError, UnsupportedError
 
-FAMILIES = ("move", "fill", "pad", "gather", "matmul", "conv", "pool", "scalar_ops")
+FAMILIES = ("move", "fill", "pad", "gather", "matmul", "conv", "pool", "scalar_unary", "scalar_binary", "scalar_activation", "scalar_select")
 """The modules of this package that register lowerings; a new family is one word here."""
 
 _loaded: list[str] = []
