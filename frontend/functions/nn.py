@@ -1,0 +1,258 @@
+"""What networks are made of: convolutions, pooling, normalisations. Layouts are ONNX's: [N, C, D1, …].
+
+Window parameters (`strides`, `pads`, `dilations`, `kernel_shape`) are one number for all spatial axes or one per axis;
+`pads` also all befores, then all afters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.apply import apply, op
+from sardonyx.frontend.operands import TensorLike, floating, promoted, to_tensor
+from sardonyx.frontend.source import user_line
+from sardonyx.frontend.tensor import Tensor
+
+Window = int | Sequence[int] | None
+
+
+def _window(value: Window, rank: int, what: str) -> tuple[int, ...] | None:
+    """One entry per spatial axis."""
+    if value is None:
+        return None
+    found = (value,) * rank if isinstance(value, int) else tuple(int(v) for v in value)
+    if len(found) != rank:
+        raise InvalidArgumentError(f"{what} has {len(found)} entries for {rank} spatial axes", location=user_line())
+    return found
+
+
+def _pads(value: Window, rank: int) -> tuple[int, ...] | None:
+    """All befores, then all afters."""
+    if value is None:
+        return None
+    found = (value,) * (2 * rank) if isinstance(value, int) else tuple(int(v) for v in value)
+    if len(found) == rank:
+        found = found * 2
+    if len(found) != 2 * rank:
+        raise InvalidArgumentError(f"pads has {len(found)} entries for {rank} spatial axes", location=user_line())
+    return found
+
+
+def _windows(rank: int, strides: Window, pads: Window, dilations: Window, auto_pad: str) -> dict[str, Any]:
+    return {
+        "strides": _window(strides, rank, "strides"),
+        "pads": _pads(pads, rank),
+        "dilations": _window(dilations, rank, "dilations"),
+        "auto_pad": auto_pad,
+    }
+
+
+def _spatial(x: Tensor, call: str) -> int:
+    rank = x.ndim - 2
+    if rank < 1:
+        raise InvalidArgumentError(
+            f"{call}() takes a tensor [N, C, spatial axes…], not one of rank {x.ndim}", location=user_line()
+        )
+    return rank
+
+
+def conv(
+    x: TensorLike,
+    w: TensorLike,
+    bias: TensorLike | None = None,
+    *,
+    strides: Window = None,
+    pads: Window = None,
+    dilations: Window = None,
+    group: int = 1,
+    auto_pad: str = "NOTSET",
+) -> Tensor:
+    """The convolution (correlation) of x [N, C, D1, …] with w [M, C/group, k1, …], plus bias [M]."""
+    tensors = promoted(*(v for v in (x, w, bias) if v is not None), floating=True)
+    rank = _spatial(tensors[0], "conv")
+    return op("sx.conv", *tensors, group=group, **_windows(rank, strides, pads, dilations, auto_pad))
+
+
+def conv_transpose(
+    x: TensorLike,
+    w: TensorLike,
+    bias: TensorLike | None = None,
+    *,
+    strides: Window = None,
+    pads: Window = None,
+    dilations: Window = None,
+    group: int = 1,
+    auto_pad: str = "NOTSET",
+    output_padding: Window = None,
+    output_shape: Window = None,
+) -> Tensor:
+    """The transposed convolution of x [N, C, D1, …] with w [C, M/group, k1, …], plus bias [M]."""
+    tensors = promoted(*(v for v in (x, w, bias) if v is not None), floating=True)
+    rank = _spatial(tensors[0], "conv_transpose")
+    return op(
+        "sx.conv_transpose",
+        *tensors,
+        group=group,
+        output_padding=_window(output_padding, rank, "output_padding"),
+        output_shape=_window(output_shape, rank, "output_shape"),
+        **_windows(rank, strides, pads, dilations, auto_pad),
+    )
+
+
+def max_pool(
+    x: TensorLike,
+    kernel_shape: int | Sequence[int],
+    strides: Window = None,
+    pads: Window = None,
+    *,
+    dilations: Window = None,
+    ceil_mode: bool = False,
+    auto_pad: str = "NOTSET",
+) -> Tensor:
+    """The greatest element of each window; the strides are 1 by default, as in ONNX."""
+    return _max_pool(x, kernel_shape, strides, pads, dilations, ceil_mode, auto_pad, 0)[0]
+
+
+def max_pool_with_indices(
+    x: TensorLike,
+    kernel_shape: int | Sequence[int],
+    strides: Window = None,
+    pads: Window = None,
+    *,
+    dilations: Window = None,
+    ceil_mode: bool = False,
+    auto_pad: str = "NOTSET",
+    storage_order: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """`max_pool`, and where each element stands in `x`, counted over all its elements."""
+    found = _max_pool(x, kernel_shape, strides, pads, dilations, ceil_mode, auto_pad, storage_order)
+    return found[0], found[1]
+
+
+def _max_pool(
+    x: TensorLike,
+    kernel_shape: int | Sequence[int],
+    strides: Window,
+    pads: Window,
+    dilations: Window,
+    ceil_mode: bool,
+    auto_pad: str,
+    storage_order: int,
+) -> tuple[Tensor, ...]:
+    x = to_tensor(x)
+    rank = _spatial(x, "max_pool")
+    return apply(
+        "sx.max_pool",
+        x,
+        kernel_shape=_window(kernel_shape, rank, "kernel_shape"),
+        ceil_mode=bool(ceil_mode),
+        storage_order=storage_order,
+        **_windows(rank, strides, pads, dilations, auto_pad),
+    )
+
+
+def average_pool(
+    x: TensorLike,
+    kernel_shape: int | Sequence[int],
+    strides: Window = None,
+    pads: Window = None,
+    *,
+    dilations: Window = None,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+    auto_pad: str = "NOTSET",
+) -> Tensor:
+    """The mean of each window; the strides are 1 by default, as in ONNX."""
+    x = floating(x)
+    rank = _spatial(x, "average_pool")
+    return op(
+        "sx.average_pool",
+        x,
+        kernel_shape=_window(kernel_shape, rank, "kernel_shape"),
+        ceil_mode=bool(ceil_mode),
+        count_include_pad=bool(count_include_pad),
+        **_windows(rank, strides, pads, dilations, auto_pad),
+    )
+
+
+def global_average_pool(x: TensorLike) -> Tensor:
+    """The mean over all spatial axes, which stay with an extent of 1."""
+    return op("sx.global_average_pool", floating(x))
+
+
+def global_max_pool(x: TensorLike) -> Tensor:
+    """The greatest element over all spatial axes, which stay with an extent of 1."""
+    return op("sx.global_max_pool", floating(x))
+
+
+# ---- normalisation
+
+
+def batch_norm(
+    x: TensorLike,
+    scale: TensorLike,
+    bias: TensorLike,
+    mean: TensorLike,
+    var: TensorLike,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """`(x - mean) / sqrt(var + epsilon) * scale + bias`, one value a channel (axis 1)."""
+    tensors = [floating(v) for v in (x, scale, bias, mean, var)]
+    return op("sx.batch_norm", *tensors, epsilon=float(epsilon))
+
+
+def batch_norm_training(
+    x: TensorLike,
+    scale: TensorLike,
+    bias: TensorLike,
+    mean: TensorLike,
+    var: TensorLike,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`batch_norm` by the statistics of `x`; and the running mean and variance, updated by `momentum`."""
+    tensors = [floating(v) for v in (x, scale, bias, mean, var)]
+    properties = {"epsilon": float(epsilon), "momentum": float(momentum), "training_mode": True}
+    out, running_mean, running_var = apply("sx.batch_norm", *tensors, **properties)
+    return out, running_mean, running_var
+
+
+def layer_norm(
+    x: TensorLike, scale: TensorLike, bias: TensorLike | None = None, axis: int = -1, epsilon: float = 1e-5
+) -> Tensor:
+    """`(x - mean) / sqrt(variance + epsilon) * scale + bias`, over the axes from `axis` on."""
+    tensors = promoted(*(v for v in (x, scale, bias) if v is not None), floating=True)
+    return op("sx.layer_norm", *tensors, axis=axis, epsilon=float(epsilon))
+
+
+def rms_norm(x: TensorLike, scale: TensorLike, axis: int = -1, epsilon: float = 1e-5) -> Tensor:
+    """`x / sqrt(mean(x * x) + epsilon) * scale`, over the axes from `axis` on."""
+    return op("sx.rms_norm", *promoted(x, scale, floating=True), axis=axis, epsilon=float(epsilon))
+
+
+def instance_norm(x: TensorLike, scale: TensorLike, bias: TensorLike, epsilon: float = 1e-5) -> Tensor:
+    """Each channel of each item normalised over its spatial axes."""
+    return op("sx.instance_norm", *promoted(x, scale, bias, floating=True), epsilon=float(epsilon))
+
+
+def group_norm(x: TensorLike, num_groups: int, scale: TensorLike, bias: TensorLike, epsilon: float = 1e-5) -> Tensor:
+    """Each group of channels of each item normalised; scale and bias are one value a channel."""
+    tensors = promoted(x, scale, bias, floating=True)
+    return op("sx.group_norm", *tensors, num_groups=num_groups, epsilon=float(epsilon))
+
+
+def lp_normalization(x: TensorLike, axis: int = -1, p: int = 2) -> Tensor:
+    """`x` over its p-norm along an axis."""
+    return op("sx.lp_normalization", floating(x), axis=axis, p=p)
+
+
+def lrn(x: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
+    """Local response normalisation over `size` neighbouring channels."""
+    return op("sx.lrn", floating(x), size=size, alpha=float(alpha), beta=float(beta), bias=float(bias))
+
+
+def dropout(x: TensorLike, ratio: float = 0.5) -> Tensor:
+    """The tensor itself: nothing is dropped outside of training."""
+    return to_tensor(x)

@@ -1,0 +1,408 @@
+"""`ModelGraph`: a graph that is inspected, optimized, run and exported.
+
+It holds a module of the `sx` dialect and the store of its weights. `finalize()` compiles it; `run` is a thin call of
+the compiled graph; `evaluate` runs the reference. While one call works on the graph, others are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from typing import IO, Any, NoReturn
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.evaluate import evaluate_function
+from sardonyx.dialects.module import (
+    GRAPH_NAME,
+    get_opset,
+    get_text,
+    main_function,
+    output_names,
+    output_values,
+    sync_signature,
+)
+from sardonyx.dialects.weights import FileSlice, WeightStore
+from sardonyx.errors import FailedPreconditionError, InvalidArgumentError, SardonyxError
+from sardonyx.frontend import serialize
+from sardonyx.frontend.binding import Array, Binding, Inputs
+from sardonyx.frontend.naming import Names
+from sardonyx.frontend.nodes import Node
+from sardonyx.frontend.spec import TensorSpec
+from sardonyx.frontend.tensor import Tensor
+from sardonyx.frontend.transform import Transform
+from sardonyx.passes.pipeline import DEFAULT_PIPELINE, PassManager, PipelineReport, parse
+
+Slot = tuple[str, DType, tuple[int, ...] | None]
+"""An input or output: name, dtype and dims, -1 for a dynamic one."""
+Passes = Sequence[Transform | ModulePass | str] | str | None
+
+_of_array = Tensor.of_array
+
+
+class ModelGraph:
+    """A graph: inputs, outputs, nodes and weights.
+
+    Args:
+        module: The IR; the graph owns it from now on. Edit it in `with graph.edit():`.
+        store: The weights that it names.
+    """
+
+    def __init__(self, module: ModuleOp, store: WeightStore | None = None) -> None:
+        if not isinstance(module, ModuleOp):
+            raise InvalidArgumentError(f"a ModelGraph is made of a module, not {type(module).__name__}")
+        self._module = module
+        self._store = WeightStore() if store is None else store
+        self._lock = threading.Lock()
+        self._working: tuple[str, int] | None = None
+        self._compiled: Any = None
+        self._binding: Binding | None = None
+        self._names: Names | None = None
+        self._run = self._refuse_run
+
+    # ---- what it is
+    @property
+    def module(self) -> ModuleOp:
+        """The IR."""
+        return self._module
+
+    @property
+    def store(self) -> WeightStore:
+        """The weights."""
+        return self._store
+
+    @property
+    def name(self) -> str:
+        return get_text(self._module, GRAPH_NAME) or "main_graph"
+
+    @property
+    def opset(self) -> int | None:
+        """The opset of the model that the graph was imported from."""
+        return get_opset(self._module)
+
+    def inputs(self) -> list[Slot]:
+        """(name, dtype, dims) of the inputs that every run needs; a dynamic dim is -1."""
+        return [(spec.name, spec.dtype, spec.dims) for spec in self._bound().required]
+
+    def input_specs(self) -> list[TensorSpec]:
+        """All inputs, those that may be left out included."""
+        return list(self._bound().specs)
+
+    def outputs(self) -> list[Slot]:
+        """(name, dtype, dims) of the outputs; a dynamic dim is -1."""
+        return [(spec.name, spec.dtype, spec.dims) for spec in self.output_specs()]
+
+    def output_specs(self) -> list[TensorSpec]:
+        values = output_values(self._module)
+        return [TensorSpec.of_type(n, v.type) for n, v in zip(output_names(self._module), values)]
+
+    def input_names(self) -> list[str]:
+        return [spec.name for spec in self._bound().required]
+
+    def output_names(self) -> list[str]:
+        return output_names(self._module)
+
+    def _bound(self) -> Binding:
+        if self._binding is None:
+            self._binding = Binding.of(self._module, self._store)
+        return self._binding
+
+    # ---- nodes
+    def _named(self) -> Names:
+        if self._names is None:
+            self._names = Names.of(self._module)
+        return self._names
+
+    def nodes(self) -> list[Node]:
+        """The inputs, then constants and ops in order."""
+        names = self._named()
+        arguments = main_function(self._module).body.block.args
+        inputs = [Node(n, None, (a,), names) for n, a in zip(names.inputs, arguments)]
+        block = main_function(self._module).body.block
+        return inputs + [Node(names.nodes[op], op, op.results, names) for op in block.ops if op in names.nodes]
+
+    def node(self, name: str) -> Node:
+        """The input or node of that name; else the one that makes the value of that name.
+
+        Raises:
+            InvalidArgumentError: There is none; the hint names the nearest.
+        """
+        names = self._named()
+        block = main_function(self._module).body.block
+        if name in names.inputs:
+            return Node(name, None, (block.args[names.inputs.index(name)],), names)
+        for op, known in names.nodes.items():
+            if known == name:
+                return Node(name, op, op.results, names)
+        for value, known in names.values.items():
+            op = value.owner
+            if known == name and op in names.nodes:
+                return Node(names.nodes[op], op, op.results, names)  # pyright: ignore[reportArgumentType]
+        near = difflib.get_close_matches(str(name), [*names.inputs, *names.nodes.values()], n=1)
+        raise InvalidArgumentError(
+            f"the graph '{self.name}' has no node '{name}'", hint=f"did you mean '{near[0]}'?" if near else None
+        )
+
+    # ---- one call at a time
+    def require_idle(self, call: str) -> None:
+        """Refuse a call while another one works on the graph.
+
+        Raises:
+            FailedPreconditionError: One does.
+        """
+        if self._working is not None:
+            self._refuse_busy(call)
+
+    def _refuse_busy(self, call: str) -> NoReturn:
+        running = self._working[0] if self._working is not None else "another call"
+        raise FailedPreconditionError(f"{call}: {running}() is running on this graph; call {call}() after it returns")
+
+    @contextmanager
+    def _work(self, call: str) -> Iterator[None]:
+        """The time in which a call works on the graph; runs are refused."""
+        with self._lock:
+            if self._working is not None:
+                self._refuse_busy(call)
+            self._working = (call, threading.get_ident())
+        before, self._run = self._run, self._refuse_run
+        try:
+            yield
+        finally:
+            self._working = None
+            if self._run == self._refuse_run:
+                self._run = before
+
+    @contextmanager
+    def edit(self, call: str = "edit") -> Iterator[ModuleOp]:
+        """The time in which the module is edited: other calls are refused, and afterwards the graph is not finalized.
+
+        A transform that `optimize()` runs may edit the graph that it is given.
+        """
+        working = self._working
+        if working == ("optimize", threading.get_ident()):
+            yield self._module
+            self._edited()
+            return
+        with self._work(call):
+            try:
+                yield self._module
+            finally:
+                self._edited()
+
+    def _edited(self) -> None:
+        """Forget what was made of the module as it was."""
+        sync_signature(main_function(self._module))
+        self._binding = self._names = self._compiled = None
+        self._run = self._refuse_run_stale
+
+    # ---- working on it
+    def optimize(self, passes: Passes = None) -> PipelineReport:
+        """Run passes over the graph, in place. A change un-finalizes it.
+
+        Args:
+            passes: None: the default pipeline. A pipeline's text, or a list of `Transform`, passes, and texts.
+
+        Raises:
+            SardonyxError: A pass failed; the graph is then as that pass left it.
+        """
+        found = self._passes(passes)
+        with self._work("optimize"):
+            try:
+                report = PassManager(found).run(self._module)
+            except BaseException:
+                self._edited()
+                raise
+            if report.changed:
+                self._edited()
+        return report
+
+    def _passes(self, passes: Passes) -> list[ModulePass]:
+        if passes is None:
+            return parse(DEFAULT_PIPELINE)
+        if isinstance(passes, str):
+            return parse(passes)
+        if isinstance(passes, Transform | ModulePass):
+            passes = [passes]
+        found: list[ModulePass] = []
+        for entry in passes:
+            if isinstance(entry, str):
+                found.extend(parse(entry))
+            elif isinstance(entry, Transform):
+                found.append(entry.to_pass(self))
+            elif isinstance(entry, ModulePass):
+                found.append(entry)
+            else:
+                raise TypeError(
+                    f"optimize(): passes holds Transform, passes and pipelines as text, not {type(entry).__name__}"
+                )
+        return found
+
+    def finalize(self, fallback: bool = False) -> None:
+        """Compile the graph for this machine, so that it runs; does nothing where that is done.
+
+        Args:
+            fallback: Let ops without a native form run by the reference; without it they are refused.
+
+        Raises:
+            UnsupportedError: An op has no native form; the error names the node.
+        """
+        if self._compiled is not None and self._working is None:
+            return
+        with self._work("finalize"):
+            from sardonyx.backends.llvm.compile import compile_module
+
+            self._compiled = compile_module(self._module, fallback=fallback)
+            has_defaults = bool(self._bound().defaults)
+            self._run = self._run_with_defaults if has_defaults else self._compiled.run
+
+    @property
+    def is_finalized(self) -> bool:
+        """Whether `run` may be called."""
+        return self._compiled is not None
+
+    @property
+    def compiled(self) -> Any:
+        """The native code of a finalized graph; None before."""
+        return self._compiled
+
+    # ---- running it
+    def run(self, inputs: Inputs, out: Sequence[Any] | None = None) -> list[Tensor]:
+        """The outputs for these inputs, natively.
+
+        Args:
+            inputs: Tensors, arrays or DLPack objects, in the inputs' order or by name.
+            out: Buffers that the outputs are written to; they are returned.
+
+        Raises:
+            FailedPreconditionError: The graph is not finalized.
+            InvalidArgumentError: An input does not fit.
+            ExecutionError: The run failed on the data.
+        """
+        kind = type(inputs)
+        if kind is not list and kind is not tuple:
+            inputs = self._listed(inputs)
+        try:
+            results = self._run(inputs, out)
+        except SardonyxError as error:
+            self._explain(error, inputs)
+            raise
+        return [_of_array(array) for array in results]
+
+    def _listed(self, inputs: Inputs) -> list[Any]:
+        if self._compiled is None or self._working is not None:
+            self._run(inputs, None)
+        return self._bound().bind("run", inputs)
+
+    def _explain(self, error: SardonyxError, inputs: Any) -> None:
+        """Raise the error that says which input is wrong, where one is."""
+        if not isinstance(error, FailedPreconditionError):
+            self._bound().bind("run", inputs)
+
+    def _run_with_defaults(self, inputs: Any, out: Sequence[Any] | None = None) -> list[Array]:
+        return self._compiled.run(self._bound().bind("run", inputs), out)
+
+    def _refuse_run(self, inputs: object, out: object = None) -> NoReturn:
+        self.require_idle("run")
+        raise FailedPreconditionError("run: the graph is not finalized; call finalize() first")
+
+    def _refuse_run_stale(self, inputs: object, out: object = None) -> NoReturn:
+        self.require_idle("run")
+        raise FailedPreconditionError("run: the graph was edited after finalize(); call finalize() again")
+
+    def evaluate(self, inputs: Inputs) -> list[Tensor]:
+        """The outputs for these inputs by the reference; needs no `finalize()`.
+
+        Raises:
+            InvalidArgumentError: An input does not fit.
+            ExecutionError: The run failed on the data.
+        """
+        self.require_idle("evaluate")
+        arrays = self._bound().bind("evaluate", inputs)
+        results = evaluate_function(main_function(self._module), arrays)
+        return [_of_array(_owned(result, arrays)) for result in results]
+
+    def __call__(self, *inputs: Any) -> list[Tensor]:
+        """`run` with the inputs as arguments."""
+        return self.run(list(inputs))
+
+    # ---- taking it elsewhere
+    def export_onnx(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the graph as an ONNX model.
+
+        Args:
+            path: The file.
+            options: `opset_version`, `contrib_ops`, `optimize`, `producer_name`, `save_as_external_data`, `check`, as
+                `backends.onnx.options.ExportOptions` has them.
+
+        Raises:
+            TypeError: `path` or an option is of another type.
+            InvalidArgumentError: The opset is not one that can be written.
+            UnsupportedError: An op cannot be stated in it; the error names the node. Nothing is written then.
+        """
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"export_onnx(): path is a str or an os.PathLike, not {type(path).__name__}")
+        self.require_idle("export_onnx")
+        from sardonyx.backends.onnx.write import export_module
+
+        export_module(self._module, self._store, path, **options)
+
+    def clone(self) -> ModelGraph:
+        """A copy that can be changed by itself; it shares the weights' bytes, and is not finalized."""
+        self.require_idle("clone")
+        store = WeightStore()
+        for weight in self._store:
+            store.insert(weight)
+        return ModelGraph(self._module.clone(), store)
+
+    def __copy__(self) -> ModelGraph:
+        return self.clone()
+
+    def __deepcopy__(self, memo: object) -> ModelGraph:
+        return self.clone()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        self.require_idle("pickle")
+        return _restore, (serialize.flatten(self._module), self._store)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(str, self._bound().specs))
+        outputs = ", ".join(map(str, self.output_specs()))
+        state = "finalized" if self.is_finalized else "not finalized"
+        return f"<ModelGraph '{self.name}' ({inputs}) -> ({outputs}), {state}>"
+
+    def text(self, locations: bool = False) -> str:
+        """The IR as text, with the ops' locations where asked for."""
+        out = StringIO()
+        Printer(out, print_debuginfo=locations).print_op(self._module)
+        return out.getvalue() + "\n"
+
+    def print(self, file: IO[str] | None = None, *, locations: bool = False) -> None:
+        """Print the IR, on standard output by default."""
+        print(self.text(locations), end="", file=file)
+
+
+def _owned(result: Array, inputs: Sequence[Array]) -> Array:
+    """The array, or a copy where the user could write to an input or a weight through it."""
+    if result.flags.writeable and not any(np.may_share_memory(result, array) for array in inputs):
+        return result
+    return result.copy()
+
+
+def _restore(flat: serialize.FlatOp, store: WeightStore) -> ModelGraph:
+    for weight in store:
+        if not isinstance(weight.content, FileSlice):
+            weight.content.flags.writeable = False
+    module = serialize.rebuild(flat)
+    serialize.bind_weights(module, store)
+    return ModelGraph(module, store)

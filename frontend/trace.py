@@ -1,0 +1,235 @@
+"""Tracing: calls a Python function on tensors without contents and records what it computes, as a graph.
+
+Eager tensors that the function captures become constants: small ones stay in the IR, large ones are weights of the
+graph's store. Nothing is optimized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from sardonyx.dialects import locations
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.module import create_module, set_outputs
+from sardonyx.dialects.sx.constant import MAX_DENSE_BYTES, ConstantOp
+from sardonyx.dialects.weights import WeightStore
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.containers import Structure, flatten
+from sardonyx.frontend.signature import Signature, input_specs, stored_signature
+from sardonyx.frontend.source import Place, function_location, user_line, user_location
+from sardonyx.frontend.spec import TensorSpec
+from sardonyx.frontend.tensor import Tensor
+
+if TYPE_CHECKING:
+    from sardonyx.frontend.graph import ModelGraph
+
+_active: ContextVar[tuple[Trace, ...]] = ContextVar("sardonyx_traces", default=())
+
+
+class Trace:
+    """A graph that is being recorded. Traced tensors refer to it, and it to the constants that it captured."""
+
+    def __init__(self, name: str, specs: Sequence[TensorSpec], location: LocationAttr | None = None) -> None:
+        self.name = name
+        self.store = WeightStore()
+        self.module, self.block = create_module(name, [(spec.name, spec.ir, location) for spec in specs])
+        self.inputs = [Tensor.of_value(self, argument) for argument in self.block.args]
+        self._open = False
+        self._places: dict[Place, LocationAttr] = {}
+        self._captured: dict[int, tuple[Tensor, SSAValue]] = {}
+        self._constants: dict[object, SSAValue] = {}
+        self.extents: dict[Dim, Tensor] = {}
+        """Dynamic extents that were asked for, as int64 vectors of one element."""
+
+    # ---- life
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """The time in which the user's function runs."""
+        token = _active.set((*_active.get(), self))
+        self._open = True
+        try:
+            yield
+        finally:
+            self._open = False
+            _active.reset(token)
+
+    def check_usable(self) -> None:
+        """Refuse a traced tensor of this trace where it is used outside of it.
+
+        Raises:
+            InvalidArgumentError: The trace has ended, or another one runs inside of it.
+        """
+        running = current()
+        if running is self:
+            return
+        if not self._open:
+            raise InvalidArgumentError(
+                f"a tensor of the trace '{self.name}' is used after that trace has ended: it has no contents; return "
+                "it from the traced function, and use the result of running the graph",
+                location=user_line(),
+            )
+        other = f"the trace '{running.name}' inside of it" if running is not None else "another thread"
+        raise InvalidArgumentError(
+            f"a tensor of the trace '{self.name}' is used in {other}; pass it as an argument there",
+            location=user_line(),
+        )
+
+    # ---- recording
+    def location(self) -> LocationAttr | None:
+        """Where in the user's source the current call comes from."""
+        return user_location(self._places)
+
+    def append(self, op: Operation) -> None:
+        self.block.add_op(op)
+
+    def value_of(self, tensor: Tensor) -> SSAValue:
+        """The value of a tensor in this graph; an eager one is captured."""
+        if tensor.is_traced:
+            owner = tensor.trace
+            owner.check_usable()
+            return tensor.value
+        known = self._captured.get(id(tensor))
+        if known is None:
+            known = self._captured[id(tensor)] = (tensor, self._constant(tensor))
+        return known[1]
+
+    def _constant(self, tensor: Tensor) -> SSAValue:
+        array = tensor.numpy()
+        key: object
+        if array.nbytes <= MAX_DENSE_BYTES:
+            key = (array.dtype, array.shape, array.tobytes())
+            known = self._constants.get(key)
+            if known is not None:
+                return known
+            op = ConstantOp.dense(array, self.location())
+        else:
+            weight = self.store.add(array)
+            key = weight.key
+            known = self._constants.get(key)
+            if known is not None:
+                return known
+            op = ConstantOp.of_weight(weight, self.location())
+        self.append(op)
+        self._constants[key] = op.output
+        return op.output
+
+
+def current() -> Trace | None:
+    """The innermost trace that runs."""
+    running = _active.get()
+    return running[-1] if running else None
+
+
+# ---- the user's call
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    """What `trace` returns: the graph, its inputs, and how the function's result is made of the outputs."""
+
+    graph: ModelGraph
+    signature: tuple[TensorSpec, ...]
+    structure: Structure
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(str, self.signature))
+        return f"<trace of '{self.graph.name}' ({inputs}) -> {', '.join(self.graph.output_names())}>"
+
+
+def trace(
+    fn: Callable[..., Any],
+    signature: Signature | None = None,
+    name: str | None = None,
+    output_names: Sequence[str] | None = None,
+) -> TraceResult:
+    """Trace a function into a graph, as it stands: nothing is optimized or finalized.
+
+    Args:
+        fn: The function, on tensors. It returns a Tensor, or a list, tuple or dict of tensors.
+        signature: What it is called with: a list of `TensorSpec` (`fn(list_of_tensors)`), a tuple (`fn(*tensors)`) or
+            a dict (`fn(**tensors)`); or a text such as `"x: f32[batch,37]"` (as a tuple). None: what
+            `@sardonyx.signature` stored.
+        name: The graph's name; the function's by default.
+        output_names: The outputs' names; by default a dict's keys, else `output_0`, `output_1`, ….
+
+    Raises:
+        InvalidArgumentError: The signature, the result or the names are wrong, or the function asks a traced tensor for
+            its contents.
+    """
+    if not callable(fn):
+        raise InvalidArgumentError(f"trace(): fn is a function, not {type(fn).__name__}")
+    given = stored_signature(fn) if signature is None else signature
+    specs, call = input_specs(given, fn)
+    graph_name = name or _name_of(fn)
+    recorder = Trace(graph_name, specs, function_location(fn))
+    with recorder.recording():
+        returned = call(recorder.inputs)
+        leaves, structure = flatten(returned)
+        values = [_output_value(recorder, leaf, path) for path, leaf in leaves]
+    if not values:
+        raise InvalidArgumentError(f"the function '{graph_name}' returned no tensor", location=_where(fn))
+    names = _output_names(leaves, output_names, isinstance(returned, Mapping), fn)
+    _check_names(recorder, values, names, specs, fn)
+    set_outputs(recorder.module, values, names)
+    from sardonyx.frontend.graph import ModelGraph
+
+    return TraceResult(ModelGraph(recorder.module, recorder.store), tuple(specs), structure)
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    name = getattr(fn, "__name__", None) or type(fn).__name__
+    return "graph" if name == "<lambda>" else name
+
+
+def _where(fn: Callable[..., Any]) -> str | None:
+    return locations.describe(function_location(fn))
+
+
+def _output_value(recorder: Trace, leaf: object, path: str) -> SSAValue:
+    from sardonyx.frontend.operands import is_tensor_like, to_tensor
+
+    if not is_tensor_like(leaf):
+        raise InvalidArgumentError(
+            f"the function '{recorder.name}' returned {type(leaf).__name__}{f' at {path}' if path else ''}; it returns "
+            "a Tensor, or a list, tuple or dict of tensors"
+        )
+    return recorder.value_of(to_tensor(leaf))
+
+
+def _output_names(
+    leaves: Sequence[tuple[str, object]], given: Sequence[str] | None, by_key: bool, fn: Callable[..., Any]
+) -> list[str]:
+    if given is None:
+        return [path if by_key else f"output_{i}" for i, (path, _) in enumerate(leaves)]
+    if isinstance(given, str) or not all(isinstance(n, str) and n for n in given):
+        raise InvalidArgumentError(f"output_names is a list of names, not {given!r}")
+    if len(given) != len(leaves):
+        raise InvalidArgumentError(
+            f"output_names has {len(given)} names, but the function returned {len(leaves)} tensors", location=_where(fn)
+        )
+    return list(given)
+
+
+def _check_names(
+    recorder: Trace, values: Sequence[SSAValue], names: Sequence[str], specs: Sequence[TensorSpec], fn: object
+) -> None:
+    seen: set[str] = set()
+    arguments = {spec.name: argument for spec, argument in zip(specs, recorder.block.args)}
+    for value, name in zip(values, names):
+        if name in seen:
+            raise InvalidArgumentError(f"two outputs of '{recorder.name}' are called '{name}'")
+        if name in arguments and arguments[name] is not value:
+            raise InvalidArgumentError(f"an output of '{recorder.name}' has the name of the input '{name}'")
+        seen.add(name)
+
+
+def module_of(result: TraceResult) -> ModuleOp:
+    """The IR of a traced graph."""
+    return result.graph.module
