@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
 from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, Target
-from sardonyx.backends.llvm.codegen.widen import fold, from_memory, memory_type, scalar_type, to_memory
+from sardonyx.backends.llvm.codegen.widen import fold, from_memory, memory_type, to_memory, value_type
 from sardonyx.dialects.kernel.ops import BufferType, ContractOp
 
 
@@ -62,7 +62,7 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
     elements = []
     for buffer in (op.a, op.b, op.c):
         ty = buffer.type
-        elements.append(scalar_type(ty.element if isinstance(ty, BufferType) else ty))
+        elements.append(value_type(ty.element if isinstance(ty, BufferType) else ty))
     pointers = [
         e.builder.gep(ty, e.scalar(buffer), offset)
         for buffer, ty, offset in zip((op.a, op.b, op.c), elements, offsets, strict=True)

@@ -242,12 +242,7 @@ class FunctionBuilder:
         return self.op(f"icmp {predicate} {ty} {a}, {b}")
 
     def select(self, ty: LType, condition: str, a: str, b: str) -> str:
-        """Lane by lane; the condition is an i1 of the same lanes. 16-bit floats are chosen as integers, since LLVM
-        would choose them in float32 on a machine that has no instructions for them."""
-        if ty.is_float and ty.bits == 16:
-            bits = ty.int_of_width
-            chosen = self.select(bits, condition, self.bitcast(ty, a, bits), self.bitcast(ty, b, bits))
-            return self.bitcast(bits, chosen, ty)
+        """Lane by lane; the condition is an i1 of the same lanes."""
         return self.op(f"select {ty.mask} {condition}, {ty} {a}, {ty} {b}")
 
     def cast(self, opcode: str, source: LType, value: str, result: LType) -> str:
@@ -261,10 +256,6 @@ class FunctionBuilder:
         """Broadcast a scalar SSA value to all lanes of the vector type."""
         if not ty.lanes:
             return scalar
-        if ty.is_float and ty.bits == 16:  # see `select`
-            bits = ty.int_of_width
-            moved = self.bitcast(ty.with_lanes(0), scalar, bits.with_lanes(0))
-            return self.bitcast(bits, self.splat(bits, moved), ty)
         one = self.op(f"insertelement {ty} poison, {ty.scalar} {scalar}, i64 0")
         return self.op(f"shufflevector {ty} {one}, {ty} poison, <{ty.lanes} x i32> zeroinitializer")
 

@@ -42,6 +42,24 @@ class Value:
 
 
 def scalar_type(attr: Attribute) -> LType:
+    """The LLVM type that a scalar of the kernel level is held in: 16-bit floats as integers, since LLVM would hold them
+    as float32 on a machine without instructions for them, and call its library to get them back."""
+    ty = value_type(attr)
+    return LType("i16") if ty.is_float and ty.bits == 16 else ty
+
+
+def as_value(b: FunctionBuilder, attr: Attribute, lanes: int, text: str) -> str:
+    """A held scalar in its own type, for the op that computes with it."""
+    ty = value_type(attr).with_lanes(lanes)
+    return b.bitcast(scalar_type(attr).with_lanes(lanes), text, ty)
+
+
+def as_held(b: FunctionBuilder, attr: Attribute, lanes: int, text: str) -> str:
+    """The reverse of `as_value`."""
+    return b.bitcast(value_type(attr).with_lanes(lanes), text, scalar_type(attr).with_lanes(lanes))
+
+
+def value_type(attr: Attribute) -> LType:
     """The LLVM type of a scalar of the kernel level (`index` is i64, a buffer is a pointer)."""
     if isinstance(attr, IndexType):
         return I64
@@ -61,8 +79,7 @@ def scalar_type(attr: Attribute) -> LType:
 
 
 def memory_type(ty: LType) -> LType:
-    """How a value of the type lies in memory: booleans take a byte; 16-bit floats move as integers, since LLVM would
-    move them through float32 on a machine that has no instructions for them."""
+    """How a value of the type lies in memory: booleans take a byte, 16-bit floats are read as integers."""
     if ty.scalar == "i1":
         return ty.with_scalar("i8")
     return ty.with_scalar("i16") if ty.is_float and ty.bits == 16 else ty
