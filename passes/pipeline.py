@@ -37,7 +37,9 @@ from sardonyx.passes.base import (
 )
 from sardonyx.passes.pipeline_text import format_spec, parse_specs
 
-DEFAULT_PIPELINE = "infer-types,fold-constants,cse,compose-transposes,fold-constants,cse,remove-dead-nodes"
+DEFAULT_PIPELINE = (
+    "infer-types,simplify,fold-constants,cse,compose-transposes,fold-constants,simplify,cse,remove-dead-nodes"
+)
 """What `optimize()` runs when it is given nothing."""
 
 

@@ -7,15 +7,19 @@ from collections.abc import Iterable
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, NoneAttr, TensorType
-from xdsl.ir import Attribute, Operation, OpResult
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
+from sardonyx.dialects.attributes import is_anonymous
 from sardonyx.dialects.base import SxOp, refine
+from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.module import sync_signature
-from sardonyx.dialects.values import forget
+from sardonyx.dialects.values import contents, forget
 
 
 def reinfer(op: Operation) -> list[OpResult]:
-    """Refine the op's result types in place by what inference finds; returns the results that changed.
+    """Refine the op's result types in place by what inference finds, and what is known of their contents.
+
+    Returns the results of which more is known now.
 
     Raises:
         InferenceError: The operands break a constraint of the op, or contradict the stated type.
@@ -24,14 +28,21 @@ def reinfer(op: Operation) -> list[OpResult]:
         return []
     changed: list[OpResult] = []
     for result, inferred in zip(op.results, op.infer(), strict=True):
-        if result.type == inferred:
-            continue
-        better = refine(result.type, inferred, op)
-        if better != result.type:
+        better = result.type if result.type == inferred else refine(result.type, inferred, op)
+        facts = _named_facts(result)
+        retyped = better != result.type
+        if retyped:
             result._type = better
-            forget(result)
+        forget(result)
+        if retyped or _named_facts(result) != facts:
             changed.append(result)
     return changed
+
+
+def _named_facts(value: SSAValue) -> tuple[Dim | None, ...] | None:
+    """What is known of a value's contents; extents that nobody named are new each time, so they are left out."""
+    facts = contents(value)
+    return None if facts is None else tuple(None if d is None or is_anonymous(d) else d for d in facts)
 
 
 def agree(old: Attribute, new: Attribute, op: Operation | None = None) -> Attribute:
@@ -45,9 +56,9 @@ def agree(old: Attribute, new: Attribute, op: Operation | None = None) -> Attrib
 
 
 def propagate(ops: Iterable[Operation]) -> list[Operation]:
-    """Re-infer these ops and, where a type changed, their users, and so on; returns the ops that changed.
+    """Re-infer these ops and, where more became known, their users, and so on; returns the ops whose types changed.
 
-    Types only ever get more precise, so this ends.
+    Types and facts only ever get more precise, so this ends.
     """
     queue = deque(dict.fromkeys(ops))
     waiting = set(queue)
@@ -57,10 +68,10 @@ def propagate(ops: Iterable[Operation]) -> list[Operation]:
         waiting.discard(op)
         if op.parent is None:
             continue
+        before = [result.type for result in op.results]
         results = reinfer(op)
-        if not results:
-            continue
-        changed.append(op)
+        if [result.type for result in op.results] != before:
+            changed.append(op)
         for result in results:
             for use in result.uses:
                 if use.operation not in waiting:

@@ -40,6 +40,7 @@ _OURS: dict[str, tuple[str, str]] = {
     ),
     "cse": ("sardonyx.passes.cse:CsePass", "compute equal things once"),
     "fold-constants": ("sardonyx.passes.fold_constants:FoldConstantsPass", "evaluate ops whose operands are constants"),
+    "simplify": ("sardonyx.passes.simplify:SimplifyPass", "algebraic identities that are exact, known shapes"),
     "infer-types": ("sardonyx.passes.infer_types:InferTypesPass", "refine all types by inference"),
 }
 
