@@ -40,6 +40,8 @@ class SardonyxError(Exception):
         self.hint = hint
         self.op = op
         self.notes = tuple(notes)
+        self.operation: object | None = None
+        """The IR operation at fault, for callers in this process; it is not pickled."""
 
     def __str__(self) -> str:
         return f"{self.location}: {self.message}" if self.location else self.message

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.llvm.codegen.entry import EntrySizes, emit_entry, emit_python_entry
 from sardonyx.backends.llvm.codegen.text import ModuleText, Target
+from sardonyx.backends.llvm.fallback import HybridGraph, find_fallbacks
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.lowering.plan import LoweredGraph
 from sardonyx.backends.llvm.runtime import jit
@@ -47,13 +48,24 @@ def emit_module(lowered: LoweredGraph, target: Target | None = None) -> tuple[Mo
     return text, sizes
 
 
-def compile_module(module: ModuleOp, fallback: bool = False) -> CompiledGraph:
+def compile_module(module: ModuleOp, fallback: bool = False) -> CompiledGraph | HybridGraph:
     """Compile the module's graph for this machine.
 
+    With `fallback`, ops that have no native form run by the reference; a graph that has such ops is a `HybridGraph`,
+    whose `fallbacks` name them.
+
     Raises:
-        UnsupportedError: An op has no native form; the error names the node. With `fallback`, such ops run by the
-            reference instead.
+        UnsupportedError: An op has no native form; the error names the node.
     """
+    if fallback:
+        refused = find_fallbacks(module)
+        if refused:
+            return HybridGraph(module, refused, compile_native)
+    return compile_native(module)
+
+
+def compile_native(module: ModuleOp) -> CompiledGraph:
+    """Compile a graph all of whose ops have a native form."""
     with _no_collection():
         lowered = lower_graph(module)
         text, sizes = emit_module(lowered)

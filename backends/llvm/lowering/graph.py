@@ -15,7 +15,7 @@ from sardonyx.dialects.module import input_names, main_function, output_names, r
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import SardonyxError, UnsupportedError
 
-FAMILIES = ("move", "fill", "pad", "gather", "matmul", "conv", "pool", "scalar_unary", "scalar_binary", "scalar_activation", "scalar_select")
+FAMILIES = ("move", "fill", "pad", "gather", "matmul", "conv", "pool", "scalar_unary", "scalar_binary", "scalar_activation", "scalar_select", "reduce")
 """The modules of this package that register lowerings; a new family is one word here."""
 
 _loaded: list[str] = []
@@ -68,6 +68,7 @@ def lower_graph(module: ModuleOp) -> LoweredGraph:
                 lowering(plan, op)
         except SardonyxError as error:
             error.op = error.op or op.name
+            error.operation = op
             raise error.at(locations.describe(op.location))
     plan.current = None
     plan.finish_outputs(returned)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,12 @@ class CompiledGraph:
         """Generate the call for these inputs and outputs: no loop, no table look-up, one native call."""
         count = len(self.inputs)
         names = [f"a{k}" for k in range(count)]
-        lines = ["def run(arrays, out=None):", "    if out is not None:", "        return careful(arrays, out)", "    try:"]
+        lines = [
+            "def run(arrays, out=None):",
+            "    if out is not None:",
+            "        return careful(arrays, out)",
+            "    try:",
+        ]
         if count:
             lines.append(f"        {', '.join(names)}{',' if count == 1 else ''} = arrays")
         for name in names:
@@ -176,7 +181,7 @@ class CompiledGraph:
             InvalidArgumentError: An input does not fit; the message names it.
             ExecutionError: The run failed on the data.
         """
-        prepared = self.check_inputs(arrays)
+        prepared = check_inputs(self.inputs, arrays)
         results = self._check_out(out)
         context = Context(self)
         shapes = []
@@ -198,32 +203,6 @@ class CompiledGraph:
                 raise InvalidArgumentError(f"out[{k}] has shape {list(given.shape)}, the result has {list(made.shape)}")
             np.copyto(given, made)
         return list(results)
-
-    def check_inputs(self, arrays: Sequence[Any]) -> list[Array]:
-        """The inputs as contiguous arrays of the declared dtypes and static extents."""
-        given = list(arrays)
-        if len(given) != len(self.inputs):
-            raise InvalidArgumentError(f"the graph takes {len(self.inputs)} inputs, got {len(given)}")
-        out: list[Array] = []
-        for value, port in zip(given, self.inputs, strict=True):
-            array = getattr(value, "_array", value)
-            if not isinstance(array, np.ndarray):
-                array = np.asarray(array)
-            if array.dtype != port.dtype.numpy:
-                raise InvalidArgumentError(f"input '{port.name}' has dtype {array.dtype}, expected {port.dtype}")
-            if array.ndim != len(port.dims):
-                raise InvalidArgumentError(
-                    f"input '{port.name}' has rank {array.ndim}, expected {len(port.dims)} "
-                    f"([{', '.join(map(str, port.dims))}])"
-                )
-            for axis, (actual, dim) in enumerate(zip(array.shape, port.dims, strict=True)):
-                if dim.static_value is not None and dim.static_value != actual:
-                    raise InvalidArgumentError(
-                        f"input '{port.name}' has {actual} elements along axis {axis}, expected {dim.static_value}"
-                    )
-            native = array.astype(port.dtype.numpy, copy=False) if not array.dtype.isnative else array
-            out.append(np.ascontiguousarray(native).reshape(array.shape))
-        return out
 
     def _check_out(self, out: Sequence[Array] | None) -> list[Array] | None:
         if out is None:
@@ -273,6 +252,42 @@ class CompiledGraph:
     @property
     def kernels_launched(self) -> int:
         return self._contexts[0].field("kernels")
+
+
+def check_inputs(ports: Sequence[Port], arrays: Sequence[Any], unranked: Collection[int] = ()) -> list[Array]:
+    """The inputs as contiguous arrays of the declared dtypes, ranks and static extents.
+
+    Inputs whose number is in `unranked` may have any rank.
+
+    Raises:
+        InvalidArgumentError: One does not fit; the message names it.
+    """
+    given = list(arrays)
+    if len(given) != len(ports):
+        raise InvalidArgumentError(f"the graph takes {len(ports)} inputs, got {len(given)}")
+    out: list[Array] = []
+    for number, (value, port) in enumerate(zip(given, ports, strict=True)):
+        array = getattr(value, "_array", value)
+        if not isinstance(array, np.ndarray):
+            array = np.asarray(array)
+        native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        if native.dtype != port.dtype.numpy:
+            raise InvalidArgumentError(f"input '{port.name}' has dtype {array.dtype}, expected {port.dtype}")
+        if number not in unranked:
+            _check_extents(port, native)
+        out.append(np.ascontiguousarray(native).reshape(array.shape))
+    return out
+
+
+def _check_extents(port: Port, array: Array) -> None:
+    if array.ndim != len(port.dims):
+        expected = f"{len(port.dims)} ([{', '.join(map(str, port.dims))}])"
+        raise InvalidArgumentError(f"input '{port.name}' has rank {array.ndim}, expected {expected}")
+    for axis, (actual, dim) in enumerate(zip(array.shape, port.dims, strict=True)):
+        if dim.static_value is not None and dim.static_value != actual:
+            raise InvalidArgumentError(
+                f"input '{port.name}' has {actual} elements along axis {axis}, expected {dim.static_value}"
+            )
 
 
 def _constant_array(entry: Weight | Array) -> Array:

@@ -1,0 +1,177 @@
+"""Graphs with ops that have no native form, where the user asked for the reference to run those (`fallback=True`).
+
+The graph is cut into stretches of native ops, each compiled as a graph of its own, and single ops that are evaluated.
+Nothing falls back silently: `HybridGraph.fallbacks` lists the ops with their locations and the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
+from xdsl.ir import Operation, SSAValue
+
+from sardonyx.backends.llvm.lowering.graph import has_native_form, lower_graph
+from sardonyx.backends.llvm.lowering.plan import Port
+from sardonyx.backends.llvm.runtime.call import CompiledGraph, check_inputs
+from sardonyx.dialects import locations
+from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.dialects.evaluate import EvalContext, evaluate_op
+from sardonyx.dialects.module import create_module, input_names, main_function, output_names, return_op, set_outputs
+from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.errors import UnsupportedError
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """An op that the reference runs: its name, where it comes from, and why it is not native."""
+
+    op: str
+    location: str | None
+    reason: str
+
+
+def find_fallbacks(module: ModuleOp) -> dict[Operation, str]:
+    """The ops that have no native form, with the reason."""
+    refused: dict[Operation, str] = {}
+    for op in main_function(module).body.block.ops:
+        if isinstance(op, func.ReturnOp):
+            continue
+        if not has_native_form(op):
+            refused[op] = f"{op.name} has no native form yet"
+        elif any(isinstance(v.type, UnrankedTensorType) for v in (*op.operands, *op.results)):
+            refused[op] = "the rank of a tensor is not known before the run"
+    if refused:
+        return refused
+    try:
+        lower_graph(module)
+    except UnsupportedError as error:
+        if isinstance(error.operation, Operation):
+            refused[error.operation] = error.message
+    return refused
+
+
+@dataclass
+class _Stretch:
+    """Consecutive native ops: the values that they take and give, and the compiled graph."""
+
+    inputs: list[SSAValue]
+    outputs: list[SSAValue]
+    compiled: CompiledGraph
+
+
+class HybridGraph:
+    """A graph of which some ops run by the reference. `run` is as that of `CompiledGraph`."""
+
+    def __init__(
+        self, module: ModuleOp, refused: dict[Operation, str], compile_native: Callable[[ModuleOp], CompiledGraph]
+    ) -> None:
+        self._module = module
+        function = main_function(module)
+        self.inputs = [
+            Port(n, dtype_of(v), () if isinstance(v.type, UnrankedTensorType) else dims_of(v))
+            for n, v in zip(input_names(module), function.body.block.args, strict=True)
+        ]
+        self._unranked = {i for i, v in enumerate(function.body.block.args) if isinstance(v.type, UnrankedTensorType)}
+        self._arguments = list(function.body.block.args)
+        self._returned = list(return_op(function).operands)
+        self.output_names = output_names(module)
+        self._steps: list[_Stretch | Operation] = []
+        self.fallbacks: list[Fallback] = []
+        pending: list[Operation] = []
+        for op in function.body.block.ops:
+            if isinstance(op, func.ReturnOp | ConstantOp):
+                continue
+            if op in refused:
+                self._close(pending, refused, compile_native)
+                self._refuse(op, refused[op])
+            else:
+                pending.append(op)
+        self._close(pending, refused, compile_native)
+
+    def _refuse(self, op: Operation, reason: str) -> None:
+        self.fallbacks.append(Fallback(op.name, locations.describe(op.location), reason))
+        self._steps.append(op)
+
+    def _close(
+        self,
+        ops: list[Operation],
+        refused: dict[Operation, str],
+        compile_native: Callable[[ModuleOp], CompiledGraph],
+    ) -> None:
+        """Compile the ops collected so far; one that turns out to be refused cuts them in two."""
+        if not ops:
+            return
+        stretch = list(ops)
+        ops.clear()
+        sub, inputs, outputs, copies = _extract(stretch, set(self._returned))
+        try:
+            self._steps.append(_Stretch(inputs, outputs, compile_native(sub)))
+            return
+        except UnsupportedError as error:
+            at = next((i for i, op in enumerate(stretch) if copies[op] is error.operation), None)
+            if at is None:
+                raise
+            reason = error.message
+        self._close(stretch[:at], refused, compile_native)
+        self._refuse(stretch[at], reason)
+        self._close(stretch[at + 1 :], refused, compile_native)
+
+    def run(self, arrays: Sequence[Any], out: Sequence[Array] | None = None) -> list[Array]:
+        """Run native stretches and evaluated ops in order.
+
+        Raises:
+            SardonyxError: An input does not fit, or the run failed on the data.
+        """
+        prepared = check_inputs(self.inputs, arrays, self._unranked)
+        ctx = EvalContext(dict(zip(self._arguments, prepared, strict=True)))
+        for op in main_function(self._module).body.block.ops:
+            if isinstance(op, ConstantOp):
+                ctx.values[op.output] = op.array()
+        for step in self._steps:
+            if isinstance(step, _Stretch):
+                results = step.compiled.run(
+                    [np.ascontiguousarray(ctx.values[v]).reshape(ctx.values[v].shape) for v in step.inputs]
+                )
+                ctx.values.update(zip(step.outputs, results, strict=True))
+            else:
+                evaluate_op(step, ctx)
+        results = [ctx.values[v] for v in self._returned]
+        if out is None:
+            return results
+        for given, made in zip(out, results, strict=True):
+            np.copyto(getattr(given, "_array", given), made)
+        return list(out)
+
+
+def _extract(
+    ops: Sequence[Operation], returned: set[SSAValue]
+) -> tuple[ModuleOp, list[SSAValue], list[SSAValue], dict[Operation, Operation]]:
+    """A graph of these ops alone: the module, the outer values that it takes and gives, and each op's copy."""
+    inside = dict.fromkeys(result for op in ops for result in op.results)
+    inputs: dict[SSAValue, None] = {}
+    constants: dict[SSAValue, Operation] = {}
+    for op in ops:
+        for operand in op.operands:
+            if isinstance(operand.owner, ConstantOp):
+                constants[operand] = operand.owner
+            elif operand not in inside:
+                inputs.setdefault(operand)
+    members = set(ops)
+    outputs = [v for v in inside if v in returned or any(use.operation not in members for use in v.uses)]
+    module, block = create_module("stretch", [(f"v{i}", v.type, None) for i, v in enumerate(inputs)])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
+    copies: dict[Operation, Operation] = {}
+    for op in [*constants.values(), *ops]:
+        copy = op.clone(mapping)
+        copy.location = op.location
+        block.add_op(copy)
+        copies[op] = copy
+    set_outputs(module, [mapping[v] for v in outputs], [f"r{i}" for i in range(len(outputs))])
+    return module, list(inputs), outputs, copies
