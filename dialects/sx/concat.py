@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -19,7 +19,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from sardonyx.dialects.attributes import dims_of, fresh_dim, tensor_type, unranked_type
+from sardonyx.dialects.attributes import dims_of, fresh_dim, static_shape, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.dtypes import ALL, DType
@@ -71,10 +71,10 @@ class ConcatOp(SxOp):
         for operand in self.inputs:
             part = objects(operand)
             if part is None:
-                type_dims = [] if is_unranked(operand) else [d.static_value for d in dims_of(operand)]
-                if not type_dims or None in type_dims:
+                shape = static_shape(operand)
+                if shape is None:
                     return [None]
-                part = np.full(type_dims, None, object)
+                part = np.full(shape, None, object)
             parts.append(part)
         return [flat(np.concatenate(parts, self.attr("axis")))]
 
@@ -126,7 +126,7 @@ class SplitOp(SxOp):
             return [unranked_type(dtype)] * parts
         dims = dims_of(self.data)
         axis = normalize_axis(self, self.attr("axis"), len(dims), "(C2)")
-        sizes = self._equal_sizes(dims[axis]) if self.split is None else self._given_sizes(dims[axis])
+        sizes = self._equal_sizes(dims[axis]) if self.split is None else self._given_sizes(dims[axis], self.split)
         return [tensor_type(dtype, [*dims[:axis], size, *dims[axis + 1 :]]) for size in sizes]
 
     def _equal_sizes(self, extent: Dim) -> list[Dim]:
@@ -137,8 +137,8 @@ class SplitOp(SxOp):
             raise self.fail(f"(C5) an extent of {extent} cannot be split into {parts} parts of {size}")
         return [size] * (parts - 1) + [last]
 
-    def _given_sizes(self, extent: Dim) -> list[Dim]:
-        given = elements(self.split, len(self.outputs))
+    def _given_sizes(self, extent: Dim, split: SSAValue) -> list[Dim]:
+        given = elements(split, len(self.outputs))
         known = [d for d in given if d is not None]
         for size in known:
             if size.static_value is not None and size.static_value < 0:

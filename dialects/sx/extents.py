@@ -14,7 +14,7 @@ from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType, int64
 from sardonyx.dialects.evaluate import Array
 from sardonyx.dialects.sx.support import is_unranked, require_equal
-from sardonyx.dialects.values import Contents, contents
+from sardonyx.dialects.values import Contents, contents, known_ints
 from sardonyx.errors import ExecutionError, InferenceError
 
 MAX_BYTES = 1 << 40
@@ -79,9 +79,15 @@ def objects(value: SSAValue) -> Array | None:
     return out.reshape(shape)
 
 
+def numbers(value: SSAValue) -> Array | None:
+    """The contents as an array of int64 where all of them are known numbers."""
+    known, shape = known_ints(value), static_shape(value)
+    return None if known is None or shape is None else np.array(known, np.int64).reshape(shape)
+
+
 def flat(array: Array | None) -> Contents | None:
-    """The contents of a result from its array of Dims."""
-    return None if array is None else tuple(array.reshape(-1).tolist())
+    """The contents of a result from its array of Dims (NumPy gives the element itself where the rank is 0)."""
+    return None if array is None else tuple(np.asarray(array, object).reshape(-1).tolist())
 
 
 def check_allocation(op: SxOp, dtype: DType, dims: Iterable[Dim | int], constraint: str) -> None:

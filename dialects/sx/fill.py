@@ -70,7 +70,7 @@ class ConstantOfShapeOp(SxOp):
         ty = None if self.value is None else self.value.type
         if ty is not None and math.prod(ty.get_shape()) != 1:
             raise self.fail(f"(C2) value is {ty}, not one element")
-        dtype = float32 if ty is None else DType.of(ty.element_type)  # pyright: ignore[reportAttributeAccessIssue]
+        dtype = float32 if ty is None else DType.of(ty.element_type)
         if length is None:
             return [unranked_type(dtype)]
         dims = [fresh_dim() if d is None else d for d in elements(self.shape, length)]

@@ -15,7 +15,7 @@ from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, less_equal
 from sardonyx.dialects.dtypes import ALL, DType, int32, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
-from sardonyx.dialects.sx.extents import flat, merge, objects, refuse, run_axis, slots
+from sardonyx.dialects.sx.extents import flat, merge, numbers, objects, refuse, run_axis, slots
 from sardonyx.dialects.sx.support import check_dtype, format_dims, is_unranked, normalize_axis
 from sardonyx.dialects.values import Contents, known_ints
 
@@ -37,7 +37,9 @@ def positions(op: SxOp, indices: Array, size: int, axis: int) -> Array:
 def check_known(op: SxOp, indices: SSAValue, size: Dim, axis: int, constraint: str) -> None:
     """Refuse known indices that a static extent doesn't hold."""
     known, extent = known_ints(indices), size.static_value
-    for index in () if known is None or extent is None else known:
+    if known is None or extent is None:
+        return
+    for index in known:
         if not -extent <= index < extent:
             raise op.fail(f"{constraint} index {index} is out of range for axis {axis} with {extent} elements")
 
@@ -133,11 +135,8 @@ class GatherElementsOp(SxOp):
         return [tensor_type(dtype, shape)]
 
     def infer_values(self) -> Sequence[Contents | None]:
-        data, known = objects(self.data), known_ints(self.indices)
-        if data is None or known is None:
-            return [None]
-        indices = np.array(known, np.int64).reshape([d.static_value for d in dims_of(self.indices)])
-        return [flat(self._take(data, indices))]
+        data, indices = objects(self.data), numbers(self.indices)
+        return [None if data is None or indices is None else flat(self._take(data, indices))]
 
     def _take(self, data: Array, indices: Array) -> Array:
         rank = data.ndim
@@ -201,11 +200,8 @@ class GatherNDOp(SxOp):
         return [self._take(data, indices)]
 
     def infer_values(self) -> Sequence[Contents | None]:
-        data, known = objects(self.data), known_ints(self.indices)
-        if data is None or known is None:
-            return [None]
-        indices = np.array(known, np.int64).reshape([d.static_value for d in dims_of(self.indices)])
-        return [flat(self._take(data, indices))]
+        data, indices = objects(self.data), numbers(self.indices)
+        return [None if data is None or indices is None else flat(self._take(data, indices))]
 
     def _take(self, data: Array, indices: Array) -> Array:
         batch, length = self.attr("batch_dims"), indices.shape[-1] if indices.ndim else 0

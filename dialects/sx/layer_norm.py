@@ -26,7 +26,7 @@ STASH_TYPES = (float32, bfloat16)
 def stash_dtype(op: SxOp, constraint: str) -> DType:
     """The dtype that `stash_type`, ONNX's number of one, means."""
     dtype = BY_ONNX.get(op.attr("stash_type"))
-    if dtype not in STASH_TYPES:
+    if dtype is None or dtype not in STASH_TYPES:
         raise op.fail(f"{constraint} stash_type {op.attr('stash_type')} is neither 1 (float32) nor 16 (bfloat16)")
     return dtype
 

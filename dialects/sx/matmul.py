@@ -59,7 +59,7 @@ class MatMulOp(SxOp):
         a, b = dims_of(self.lhs), dims_of(self.rhs)
         if not a or not b:
             raise self.fail(f"(C2) shapes {format_dims(a)} and {format_dims(b)}: a scalar is no matrix")
-        inner = b[-2] if len(b) > 1 else b[0]
+        inner = b[max(len(b) - 2, 0)]
         require_equal(
             self, a[-1], inner, f"(C3) shapes {format_dims(a)} and {format_dims(b)}: the inner extents differ"
         )

@@ -13,8 +13,8 @@ from sardonyx.dialects.base import SEGMENTS, OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import ALL, DType, int32, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
-from sardonyx.dialects.sx.extents import check_vector, elements, flat, objects, refuse, run_axes
-from sardonyx.dialects.sx.support import check_dtype, is_unranked, normalize_axes
+from sardonyx.dialects.sx.extents import check_vector, elements, flat, objects, refuse, run_axes, slots
+from sardonyx.dialects.sx.support import check_dtype, is_unranked, normalize_axes, same_dtype
 from sardonyx.dialects.values import Contents, known_ints
 
 UNBOUNDED = (1 << 31) - 1
@@ -46,9 +46,9 @@ def slice_extent(size: Dim, start: Dim | None, end: Dim | None, step: int) -> Di
     """
     if start is None or end is None:
         return None
-    values = size.static_value, start.static_value, end.static_value
-    if None not in values:
-        return Dim.of(slice_positions(*values, step)[1])
+    n, first, last = size.static_value, start.static_value, end.static_value
+    if n is not None and first is not None and last is not None:
+        return Dim.of(slice_positions(n, first, last, step)[1])
     return _forward(size, start, end, step) if step > 0 else _backward(size, start, end, -step)
 
 
@@ -150,8 +150,7 @@ class SliceOp(SxOp):
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
         lengths = {name: check_vector(self, v, "(C1)", name, (int64, int32)) for name, v in self._vectors()}
-        if len({v.type.element_type for _, v in self._vectors()}) != 1:  # pyright: ignore[reportAttributeAccessIssue]
-            raise self.fail("(C1) starts, ends, axes and steps have different dtypes")
+        same_dtype(self, [v for _, v in self._vectors()], "(C1)")
         stated = {n for n in lengths.values() if n is not None}
         if len(stated) > 1:
             raise self.fail(f"(C2) the lengths differ: {', '.join(f'{k} {n}' for k, n in lengths.items())}")
@@ -175,11 +174,11 @@ class SliceOp(SxOp):
 
     def infer_values(self) -> Sequence[Contents | None]:
         data = objects(self.data)
-        ints = [known_ints(v) for _, v in self._vectors()]
-        if data is None or any(i is None for i in ints):
+        starts, ends, axes, steps = (known_ints(v) for v in (self.starts, self.ends, self.axes, self.steps))
+        hidden = (self.axes is not None and axes is None) or (self.steps is not None and steps is None)
+        if data is None or starts is None or ends is None or hidden:
             return [None]
-        axes, steps = known_ints(self.axes), known_ints(self.steps)
-        return [flat(self._cut(data, ints[0], ints[1], axes, steps))]
+        return [flat(self._cut(data, starts, ends, axes, steps))]
 
     def _cut(
         self,
@@ -204,8 +203,9 @@ class SliceOp(SxOp):
         return data[tuple(index)]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        data, starts, ends, axes, steps = (a if i == 0 or a is None else a.tolist() for i, a in enumerate(arrays))
-        return [self._cut(data, starts, ends, axes, steps)]
+        data, starts, ends, axes, steps = slots(arrays)
+        axes, steps = (None if v is None else v.tolist() for v in (axes, steps))
+        return [self._cut(data, starts.tolist(), ends.tolist(), axes, steps)]
 
 
 def _length(value: SSAValue) -> int | None:

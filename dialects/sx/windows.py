@@ -48,12 +48,8 @@ class Windows:
         room = size + (before + after) - reach
         if not self.ceil:
             return room // stride + 1
-        count = room.ceildiv(stride) + 1
-        slack = (reach - after - stride).bounds[0]
-        if slack is not None and slack >= 0:
-            return count
-        # No window starts in the padding behind the data.
-        return Dim.min(count, (size + before).ceildiv(stride))
+        # As many as start before the last cell is reached, but none in the padding behind the data.
+        return Dim.min(room + stride, size + before).ceildiv(stride)
 
     def run_extents(self, op: SxOp, sizes: Sequence[int]) -> tuple[int, ...]:
         """The numbers of windows in a run; raises ExecutionError where none fits."""
