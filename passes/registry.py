@@ -42,6 +42,10 @@ _OURS: dict[str, tuple[str, str]] = {
     "fold-constants": ("sardonyx.passes.fold_constants:FoldConstantsPass", "evaluate ops whose operands are constants"),
     "simplify": ("sardonyx.passes.simplify:SimplifyPass", "algebraic identities that are exact, known shapes"),
     "infer-types": ("sardonyx.passes.infer_types:InferTypesPass", "refine all types by inference"),
+    "legalize-for-opset": (
+        "sardonyx.backends.onnx.legalize:LegalizeForOpset",
+        "rewrite what an ONNX opset cannot state, or refuse",
+    ),
 }
 
 

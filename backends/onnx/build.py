@@ -14,7 +14,7 @@ from sardonyx.dialects.weights import WeightStore
 from sardonyx.passes import registry
 from sardonyx.passes.base import SxPass
 
-OPTIMIZE = ("remove-dead-nodes",)
+OPTIMIZE = ("compose-transposes", "remove-dead-nodes")
 """The passes of `optimize=True`."""
 
 

@@ -18,8 +18,9 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from sardonyx.backends.onnx import metadata
-from sardonyx.backends.onnx.forms import NodeForm, Unstatable, form_of
+from sardonyx.backends.onnx.forms import form_of
 from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
+from sardonyx.backends.onnx.nodes import NodeForm, Unstatable
 from sardonyx.backends.onnx.tensors import empty_tensor
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import WeightAttr, dtype_of, is_anonymous, type_dims
@@ -207,6 +208,8 @@ class _Emitter:
         node = graph.node.add(op_type=form.op_type, name=self.node_names[op])
         if form.domain:
             node.domain = form.domain
+        if form.overload:
+            node.overload = form.overload
         node.input.extend("" if v is None else self.names[v] for v in form.inputs)
         node.output.extend("" if v is None else self.names[v] for v in form.outputs)
         node.attribute.extend(form.attributes[name] for name in sorted(form.attributes))

@@ -2,61 +2,16 @@
 
 `form_of` is the one place that knows: emission writes what it returns, and `legalize-for-opset` rewrites the ops for
 which it raises. It is derived from the op class's `OnnxForm` and from ONNX's schema of that opset, so a new op needs
-nothing here. What a schema cannot say (a value of an attribute that came later, a meaning that changed under the same
-signature) stands in the tables below.
+nothing here. What a schema cannot say stands in `special` and in the tables here and in `nodes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
-
-import numpy as np
-import onnx
-from onnx import defs
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import SSAValue
-
+from sardonyx.backends.onnx.nodes import NodeForm, Unstatable, check_types, generic_form, schema_of
 from sardonyx.backends.onnx.options import MAX_OPSET
-from sardonyx.backends.onnx.tensors import tensor_from_array, type_string
-from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.backends.onnx.special import SPECIAL, opaque_form
 from sardonyx.dialects.base import OnnxForm, SxOp
-from sardonyx.dialects.dims import Proof, divides
-from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.sx.constant import dense_array
-from sardonyx.dialects.sx.support import is_unranked
-from sardonyx.dialects.values import known_ints
-
-AttrType = defs.OpSchema.AttrType
-Option = defs.OpSchema.FormalParameterOption
-
-
-class Unstatable(Exception):
-    """An op has no node at this opset; `dtype_only`: only the dtypes of its operands or results are to blame."""
-
-    def __init__(self, reason: str, *, dtype_only: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.dtype_only = dtype_only
-
-
-@dataclass
-class NodeForm:
-    """One ONNX node: inputs and outputs are values (None where an optional one is left out)."""
-
-    op_type: str
-    domain: str
-    inputs: list[SSAValue | None]
-    outputs: list[SSAValue | None]
-    attributes: dict[str, onnx.AttributeProto] = field(default_factory=dict)
-
-
-# The lowest opset in which an attribute's value has its meaning, where the schema cannot say so.
-VALUE_SINCE: dict[tuple[str, str, object], int] = {
-    ("Pad", "mode", "wrap"): 19,
-}
+from sardonyx.dialects.sx.opaque import OpaqueOp
 
 # Operators of which this file states forms older than their class's `since`: those whose axes were an attribute.
 OLDER_SINCE: dict[str, int] = dict.fromkeys(
@@ -65,31 +20,17 @@ OLDER_SINCE: dict[str, int] = dict.fromkeys(
 )  # fmt: skip
 
 
-@cache
-def schema_of(domain: str, name: str, opset: int) -> defs.OpSchema | None:
-    """ONNX's schema of an operator at an opset, None where it has none (or a deprecated one)."""
-    try:
-        found = defs.get_schema(name, opset, domain)
-    except defs.SchemaError:
-        return None
-    return None if found.deprecated else found
-
-
-@cache
-def _allowed_types(domain: str, name: str, since: int) -> dict[str, frozenset[str]]:
-    schema = defs.get_schema(name, since, domain)
-    return {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
-
-
 def form_of(op: SxOp, opset: int) -> NodeForm:
     """The op as one node of an opset.
 
     Raises:
         Unstatable: It can't be one.
     """
-    form = type(op).ONNX
+    form = onnx_form(op)
     if form is None:
         raise Unstatable("it has no ONNX form")
+    if isinstance(op, OpaqueOp):
+        return opaque_form(op, form)
     schema = schema_of(form.domain, form.name, opset if not form.domain else 1)
     if schema is None:
         raise Unstatable(f"{form.name} is not an operator of it")
@@ -101,6 +42,13 @@ def form_of(op: SxOp, opset: int) -> NodeForm:
     return node
 
 
+def onnx_form(op: SxOp) -> OnnxForm | None:
+    """The class's form; that of an unknown operator is the op's own."""
+    if isinstance(op, OpaqueOp):
+        return OnnxForm(op.attr("op_type"), op.attr("domain"))
+    return type(op).ONNX
+
+
 def lowest_opset(op: SxOp, above: int) -> int | None:
     """The lowest opset over `above` in which the op is one node."""
     for opset in range(above + 1, MAX_OPSET + 1):
@@ -110,199 +58,3 @@ def lowest_opset(op: SxOp, above: int) -> int | None:
             continue
         return opset
     return None
-
-
-def generic_form(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
-    """The node of an op whose operands are the operator's inputs and whose properties are its attributes."""
-    inputs = list(op.slots)
-    node = NodeForm(form.name, form.domain, inputs, results_of(op, schema))
-    for prop in type(op).get_irdl_definition().properties:
-        if prop == "operandSegmentSizes":
-            continue
-        name = form.attribute(prop)
-        if name is not None:
-            put_attribute(op, node, schema, name, op.attr(prop), op.DEFAULTS.get(prop), opset)
-    _inputs_to_attributes(op, node, schema, form)
-    for name, what in schema.attributes.items():
-        if what.required and name not in node.attributes:
-            raise Unstatable(f"its attribute '{name}' has no value")
-    return node
-
-
-def results_of(op: SxOp, schema: defs.OpSchema) -> list[SSAValue | None]:
-    """The node's outputs: optional ones that nobody reads are left out."""
-    formal = schema.outputs
-    outputs: list[SSAValue | None] = []
-    for index, result in enumerate(op.results):
-        if index >= len(formal) and not (formal and formal[-1].option == Option.Variadic):
-            if result.uses:
-                raise Unstatable(f"{schema.name} has only {len(formal)} outputs in it")
-            continue
-        option = formal[min(index, len(formal) - 1)].option
-        outputs.append(None if option == Option.Optional and not result.uses else result)
-    while outputs and outputs[-1] is None:
-        outputs.pop()
-    return outputs
-
-
-def put_attribute(
-    op: SxOp, node: NodeForm, schema: defs.OpSchema, name: str, value: Any, default: Any, opset: int
-) -> None:
-    """State one property, unless it is what the schema's default says anyway."""
-    if value is None:
-        return
-    what = schema.attributes.get(name)
-    if what is None:
-        if same_value(value, default):
-            return  # an older schema without the attribute means the default
-        raise Unstatable(f"{schema.name} has no attribute '{name}' in it")
-    since = VALUE_SINCE.get((schema.name, name, value if isinstance(value, str | int) else None), 0)
-    if opset < since:
-        raise Unstatable(f"{schema.name} has no {name} '{value}' in it")
-    proto = make_attribute(name, value, what.type)
-    stated = what.default_value
-    if stated.type and _same_proto(stated, proto) and not what.required:
-        return
-    node.attributes[name] = proto
-
-
-def make_attribute(name: str, value: Any, kind: Any) -> onnx.AttributeProto:
-    """The attribute of a property's Python value, in the type that the schema asks for."""
-    if isinstance(value, DType):
-        value = value.onnx
-    if isinstance(value, DenseIntOrFPElementsAttr):
-        value = dense_array(value)
-    proto = onnx.AttributeProto(name=name)
-    if kind == AttrType.INT:
-        proto.type, proto.i = onnx.AttributeProto.INT, int(value)
-    elif kind == AttrType.FLOAT:
-        proto.type, proto.f = onnx.AttributeProto.FLOAT, float(np.float32(value))
-    elif kind == AttrType.STRING:
-        proto.type, proto.s = onnx.AttributeProto.STRING, str(value).encode()
-    elif kind == AttrType.INTS:
-        proto.type = onnx.AttributeProto.INTS
-        proto.ints.extend(int(v) for v in value)
-    elif kind == AttrType.FLOATS:
-        proto.type = onnx.AttributeProto.FLOATS
-        proto.floats.extend(float(np.float32(v)) for v in value)
-    elif kind == AttrType.STRINGS:
-        proto.type = onnx.AttributeProto.STRINGS
-        proto.strings.extend(str(v).encode() for v in value)
-    elif kind == AttrType.TENSOR and isinstance(value, np.ndarray):
-        proto.type = onnx.AttributeProto.TENSOR
-        proto.t.CopyFrom(tensor_from_array("", value))
-    else:
-        raise Unstatable(f"its attribute '{name}' has no form in ONNX")
-    return proto
-
-
-def same_value(value: Any, default: Any) -> bool:
-    """Whether a property's value is the default; floats are compared as ONNX stores them."""
-    if isinstance(value, float) and isinstance(default, float):
-        return np.float32(value) == np.float32(default)
-    if isinstance(value, Sequence) and isinstance(default, Sequence) and not isinstance(value, str):
-        return tuple(value) == tuple(default)
-    return type(value) is type(default) and value == default
-
-
-def _same_proto(a: onnx.AttributeProto, b: onnx.AttributeProto) -> bool:
-    if a.type != b.type:
-        return False
-    fields = {
-        onnx.AttributeProto.INT: "i", onnx.AttributeProto.FLOAT: "f", onnx.AttributeProto.STRING: "s",
-        onnx.AttributeProto.INTS: "ints", onnx.AttributeProto.FLOATS: "floats", onnx.AttributeProto.STRINGS: "strings",
-    }  # fmt: skip
-    name = fields.get(a.type)
-    return name is not None and getattr(a, name) == getattr(b, name)
-
-
-def _inputs_to_attributes(op: SxOp, node: NodeForm, schema: defs.OpSchema, form: OnnxForm) -> None:
-    """Inputs that an older schema has as attributes (the axes of reductions) are stated so, where they are known."""
-    formal = schema.inputs
-    if formal and formal[-1].option == Option.Variadic:
-        return
-    while node.inputs and node.inputs[-1] is None:
-        node.inputs.pop()
-    newest = schema_of(form.domain, form.name, MAX_OPSET)
-    for index in range(len(formal), len(node.inputs)):
-        value = node.inputs[index]
-        if value is None:
-            continue
-        name = newest.inputs[index].name if newest is not None and index < len(newest.inputs) else ""
-        what = schema.attributes.get(name)
-        if what is None or what.type != AttrType.INTS:
-            raise Unstatable(f"{schema.name} has no input '{name}' in it")
-        known = known_ints(value)
-        if known is None:
-            raise Unstatable(f"the '{name}' of {schema.name} are an attribute in it, and are not known before a run")
-        if known:
-            node.attributes[name] = make_attribute(name, known, AttrType.INTS)
-        elif op.attr("noop_with_empty_axes"):
-            raise Unstatable(f"{schema.name} has no attribute 'noop_with_empty_axes' in it")
-    del node.inputs[len(formal) :]
-
-
-def check_types(node: NodeForm, schema: defs.OpSchema) -> None:
-    """Hold the dtypes of inputs and outputs against the schema's type constraints.
-
-    Raises:
-        Unstatable: A dtype is not allowed, or two that must agree do not.
-    """
-    if len(node.inputs) < schema.min_input or len(node.inputs) > schema.max_input:
-        raise Unstatable(f"{schema.name} takes {schema.min_input} to {schema.max_input} inputs in it")
-    allowed = _allowed_types(schema.domain, schema.name, schema.since_version)
-    bound: dict[str, DType] = {}
-    for formal, value, what in typed_values(node, schema):
-        dtype = dtype_of(value)
-        variable = formal.type_str
-        text = type_string(dtype)
-        if text not in allowed.get(variable, frozenset({variable})):
-            raise Unstatable(f"{schema.name} has no {dtype} for its {what} '{formal.name}' in it", dtype_only=True)
-        if variable in allowed and formal.is_homogeneous and bound.setdefault(variable, dtype) != dtype:
-            raise Unstatable(f"{schema.name} wants one dtype for '{variable}', found {bound[variable]} and {dtype}")
-
-
-def typed_values(node: NodeForm, schema: defs.OpSchema) -> list[tuple[Any, SSAValue, str]]:
-    """The formal parameter, the value and 'input' or 'output', for every value of the node."""
-    out: list[tuple[Any, SSAValue, str]] = []
-    for values, formal, what in ((node.inputs, schema.inputs, "input"), (node.outputs, schema.outputs, "output")):
-        for index, value in enumerate(values):
-            if value is not None and formal:
-                out.append((formal[min(index, len(formal) - 1)], value, what))
-    return out
-
-
-SpecialForm = Callable[[Any, OnnxForm, defs.OpSchema, int], NodeForm]
-SPECIAL: dict[str, SpecialForm] = {}
-"""By op name: the form of an op that `generic_form` does not get right."""
-
-
-def special_form(name: str) -> Callable[[SpecialForm], SpecialForm]:
-    """Register the form of the op of that name."""
-
-    def register(function: SpecialForm) -> SpecialForm:
-        SPECIAL[name] = function
-        return function
-
-    return register
-
-
-@special_form("sx.split")
-def _split(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
-    """Before opset 18 a Split without sizes means equal parts, and has no attribute that counts them."""
-    if "num_outputs" in schema.attributes or op.attr("num_outputs") is None:
-        return generic_form(op, form, schema, opset)
-    dims = None if is_unranked(op.slots[0]) else dims_of(op.slots[0])
-    if dims is None or divides(len(op.results), dims[op.attr("axis")]) is not Proof.PROVED:
-        raise Unstatable("Split into parts that may be unequal has no form in it")
-    node = NodeForm(form.name, form.domain, list(op.slots), list(op.results))
-    put_attribute(op, node, schema, "axis", op.attr("axis"), 0, opset)
-    return node
-
-
-@special_form("sx.mod")
-def _mod(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
-    """Before opset 28 Mod of floats is fmod only."""
-    if opset < 28 and dtype_of(op.results[0]).is_float and not op.attr("fmod"):
-        raise Unstatable("Mod of floats has only the form fmod = 1 in it")
-    return generic_form(op, form, schema, opset)

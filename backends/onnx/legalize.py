@@ -8,7 +8,8 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.onnx.decompose import DECOMPOSITIONS
-from sardonyx.backends.onnx.forms import Unstatable, form_of, lowest_opset
+from sardonyx.backends.onnx.forms import form_of, lowest_opset, onnx_form
+from sardonyx.backends.onnx.nodes import Unstatable
 from sardonyx.backends.onnx.options import DEFAULT_OPSET, check_opset
 from sardonyx.backends.onnx.rewrite import Expansion
 from sardonyx.backends.onnx.widen import widened
@@ -86,7 +87,8 @@ class LegalizeForOpset(SxPass):
         raise self._refusal(op, reason)
 
     def _refusal(self, op: SxOp, reason: Unstatable) -> OpsetError:
-        onnx_name = op.ONNX.name if op.ONNX is not None else op.name
+        form = onnx_form(op)
+        onnx_name = form.name if form is not None else op.name
         lowest = lowest_opset(op, self.version)
         remedy = f"opset {lowest} is the lowest that can" if lowest is not None else "no opset can"
         hint = op.results[0].name_hint if op.results else None

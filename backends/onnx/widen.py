@@ -12,7 +12,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.onnx.forms import Option, Unstatable, form_of, schema_of
+from sardonyx.backends.onnx.forms import form_of
+from sardonyx.backends.onnx.nodes import Option, Unstatable, schema_of
 from sardonyx.backends.onnx.rewrite import Expansion
 from sardonyx.backends.onnx.tensors import type_string
 from sardonyx.dialects.attributes import dtype_of

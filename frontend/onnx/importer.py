@@ -21,17 +21,12 @@ from sardonyx.backends.onnx.names import node_location
 from sardonyx.backends.onnx.tensors import array_from_proto, dtype_from_onnx, tensor_shape
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import (
-    ANONYMOUS,
     DimsAttr,
     WeightAttr,
     WeightRef,
     dtype_of,
-    fresh_dim,
-    tensor_type,
-    unranked_type,
 )
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.module import create_module, main_function, set_opset, set_outputs
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
@@ -41,6 +36,8 @@ from sardonyx.frontend.onnx.adapters import find
 from sardonyx.frontend.onnx.adapters.constants import dense_of_sparse
 from sardonyx.frontend.onnx.generic import import_generically
 from sardonyx.frontend.onnx.node import NodeContext
+from sardonyx.frontend.onnx.opaque import import_opaquely
+from sardonyx.frontend.onnx.types import dim_of, value_type
 from sardonyx.frontend.onnx.validate import (
     FunctionKey,
     called_function,
@@ -106,6 +103,7 @@ class Importer:
         self.store = WeightStore()
         self.functions: dict[FunctionKey, onnx.FunctionProto] = {function_key(f): f for f in proto.functions}
         self.opsets = opsets_of(proto.opset_import, proto.ir_version)
+        self.declared = {v.name: v for v in (*proto.graph.value_info, *proto.graph.output)}
         self.block = Block()
         self.count = 0
 
@@ -238,13 +236,14 @@ class Importer:
         location = node_location(named or next((o for o in outputs if o), ""), ())
         context = NodeContext(self, node, scope.opsets.get(domain, 1), schema, inputs, location)
         before = self.block.last_op
+        values: Sequence[SSAValue | None]
         if function is not None:
             values = inline.call(self, function, node, inputs, scope)
         else:
             values = self._operator(context, domain, schema, scope)
         self._name(before, values, named, outputs)
         for name, value in zip(node.output, values):
-            if name:
+            if name and value is not None:
                 scope.values[name] = value
         missing = next((name for name in node.output[len(values) :] if name), None)
         if missing is not None:
@@ -252,29 +251,31 @@ class Importer:
 
     def _operator(
         self, context: NodeContext, domain: str, schema: defs.OpSchema | None, scope: Scope
-    ) -> Sequence[SSAValue]:
+    ) -> Sequence[SSAValue | None]:
         node = context.node
         adapter = find(domain, node.op_type, context.opset)
         if adapter is not None:
             return adapter(context)
-        values = import_generically(context, domain)
+        values: Sequence[SSAValue | None] | None = import_generically(context, domain)
         if values is None and schema is not None:
             body = inline.body_of(schema, context)
             if body is not None:
                 values = inline.call(self, body, node, context.inputs, scope)
             elif node.op_type == "If":
                 values = inline.known_branch(self, context, scope)
+        if values is None and schema is None:
+            values = import_opaquely(context, domain, self.declared, scope.public)
         if values is None:
             name = f"{domain}.{node.op_type}" if domain else node.op_type
             raise UnsupportedError(f"the operator {name} (opset {context.opset}) is not supported yet", op=node.op_type)
         return values
 
-    def _name(self, before: object, values: Sequence[SSAValue], node: str, outputs: Sequence[str]) -> None:
+    def _name(self, before: object, values: Sequence[SSAValue | None], node: str, outputs: Sequence[str]) -> None:
         """Give the ops that compute the node's outputs their names; ops made on the way bear the node's."""
         names: dict[SxOp, list[str]] = {}
         for value, name in zip(values, outputs):
-            op = value.owner
-            if not isinstance(op, SxOp) or op.parent is not self.block or not name:
+            op = None if value is None else value.owner
+            if value is None or not isinstance(op, SxOp) or op.parent is not self.block or not name:
                 continue
             entry = names.setdefault(op, [""] * len(op.results))
             entry[op.results.index(value)] = entry[op.results.index(value)] or name
@@ -312,45 +313,9 @@ class Importer:
                 metadata.annotate_results(function, index, notes)
 
 
-def value_type(info: onnx.ValueInfoProto) -> Attribute:
-    """The type of a declared tensor; one without a shape has no rank.
-
-    Raises:
-        UnsupportedError: It is no tensor, or of an element type that is not supported.
-        InvalidArgumentError: It states no type.
-    """
-    where = f"input '{info.name}'"
-    kind = info.type.WhichOneof("value")
-    if kind is None:
-        raise InvalidArgumentError(f"{where} states no type")
-    if kind != "tensor_type":
-        raise UnsupportedError(f"{where} is a {kind.removesuffix('_type')}, which is not supported yet")
-    dtype = dtype_from_onnx(info.type.tensor_type.elem_type, where)
-    if not info.type.tensor_type.HasField("shape"):
-        return unranked_type(dtype)
-    return tensor_type(dtype, [dim_of(d) or fresh_dim() for d in info.type.tensor_type.shape.dim])
-
-
-def dim_of(proto: onnx.TensorShapeProto.Dimension) -> Dim | None:
-    """A declared dim: a number, an expression, or a symbol; None for one that is not stated."""
-    if proto.HasField("dim_value") and proto.dim_value >= 0:
-        return Dim.of(proto.dim_value)
-    text = proto.dim_param.strip()
-    if not text or text.startswith(ANONYMOUS):
-        return None  # several tools write '?' for what they don't know, so two of them are not one dim
-    try:
-        parsed = Dim.parse(text)
-    except InvalidArgumentError:
-        return Dim.symbol(text)
-    return Dim.symbol(text) if parsed.is_static else parsed
-
-
 def import_model(
     proto: onnx.ModelProto, files: Mapping[str, FileSlice] | None = None, weights: Mapping[str, object] | None = None
 ) -> tuple[ModuleOp, WeightStore]:
     """Validate and import a model (see `Importer`)."""
     validate(proto)
     return Importer(proto, files, weights).run()
-
-
-__all__ = ["Importer", "Scope", "dim_of", "import_model", "value_type"]

@@ -26,8 +26,11 @@ def call(
     node: onnx.NodeProto,
     inputs: Sequence[SSAValue | None],
     scope: Scope,
-) -> list[SSAValue]:
-    """Import a function's body in the place of a node that calls it; returns the values of its outputs."""
+) -> list[SSAValue | None]:
+    """Import a function's body in the place of a node that calls it; returns the values of its outputs.
+
+    A body by which ONNX defines an operator leaves out what the node does not name.
+    """
     from sardonyx.frontend.onnx.importer import Scope
 
     if len(inputs) > len(function.input):
@@ -46,10 +49,10 @@ def call(
     )
     attributes = {a.name: a for a in function.attribute_proto} | {a.name: a for a in node.attribute}
     importer.nodes([_bind(n, attributes, left_out) for n in function.node], inner)
-    results: list[SSAValue] = []
-    for name in function.output[: len(node.output)]:
+    results: list[SSAValue | None] = []
+    for name, wanted in zip(function.output, node.output):
         value = inner.find(name)
-        if value is None:
+        if value is None and wanted:
             raise InvalidArgumentError(f"the function's output '{name}' is not computed")
         results.append(value)
     return results
@@ -115,7 +118,7 @@ def _type_of(value: SSAValue | None) -> onnx.TypeProto:
     return proto
 
 
-def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAValue] | None:
+def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAValue | None] | None:
     """The branch of an If whose condition is a constant, in its place; None where the condition is not known."""
     from sardonyx.frontend.onnx.importer import Scope
 
@@ -130,7 +133,7 @@ def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAVa
         {}, scope.opsets, prefix=f"{called}/", renamed=dict(zip(names, outputs)), outer=scope, depth=scope.depth + 1
     )
     importer.branch(graph, inner)
-    results: list[SSAValue] = []
+    results: list[SSAValue | None] = []
     for name in names:
         value = inner.find(name)
         if value is None:
