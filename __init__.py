@@ -279,6 +279,9 @@ if TYPE_CHECKING:
     from sardonyx.frontend.jit import (
         jit as jit,
     )
+    from sardonyx.frontend.onnx.model import (
+        OnnxModel as OnnxModel,
+    )
     from sardonyx.frontend.signature import (
         parse_signature as parse_signature,
         signature as signature,
@@ -309,6 +312,7 @@ _EXPORTS = {
     "InvalidArgumentError": "sardonyx.errors",
     "MissingWeightError": "sardonyx.errors",
     "ModelGraph": "sardonyx.frontend.graph",
+    "OnnxModel": "sardonyx.frontend.onnx.model",
     "SardonyxError": "sardonyx.errors",
     "Tensor": "sardonyx.frontend.tensor",
     "TensorSpec": "sardonyx.frontend.spec",

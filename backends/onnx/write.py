@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,14 @@ SMALL = 1024
 CHUNK = 1 << 24
 
 
-def export_module(
-    module: ModuleOp, store: WeightStore, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None
-) -> None:
-    """Write a graph as an ONNX model file (see `ExportOptions`).
+def export_module(module: ModuleOp, store: WeightStore, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write a graph as an ONNX model file.
+
+    Args:
+        module: The graph; it is left as it is.
+        store: Its weights.
+        path: The file.
+        options: See `ExportOptions`.
 
     Raises:
         TypeError: The path or an option is of another type.
@@ -45,7 +49,7 @@ def export_module(
         UnsupportedError: The graph cannot be stated in the opset.
     """
     target = as_path("export_onnx", path)
-    chosen = ExportOptions.of("export_onnx", dict(options or {}))
+    chosen = ExportOptions.of("export_onnx", options)
     save(build(module, store, chosen), target, chosen.save_as_external_data)
 
 

@@ -26,8 +26,8 @@ from sardonyx.frontend.onnx.validate import opsets_of, validate
 if TYPE_CHECKING:
     from sardonyx.frontend.graph import ModelGraph
 
-Slot = tuple[str, DType, tuple[int, ...]]
-"""A name, a dtype and dims, -1 for a dynamic one."""
+Slot = tuple[str, DType, tuple[int, ...] | None]
+"""A name, a dtype and dims: -1 for a dynamic one, None for an unknown rank."""
 
 
 class OnnxModel:
@@ -78,6 +78,7 @@ class OnnxModel:
 
         if not isinstance(graph, ModelGraph):
             raise TypeError(f"from_graph(): graph is a ModelGraph, not {type(graph).__name__}")
+        graph.require_idle("from_graph")
         chosen = ExportOptions.of("from_graph", options)
         return OnnxModel(build(graph.module, graph.store, chosen), chosen.save_as_external_data)
 
@@ -160,5 +161,7 @@ def _slot(info: onnx.ValueInfoProto, what: str) -> Slot:
     if kind != "tensor_type":
         raise UnsupportedError(f"{what} '{info.name}' is a {kind}, which has no dtype and dims")
     dtype = dtype_from_onnx(info.type.tensor_type.elem_type, f"{what} '{info.name}'")
+    if not info.type.tensor_type.HasField("shape"):
+        return info.name, dtype, None
     dims = info.type.tensor_type.shape.dim
     return info.name, dtype, tuple(d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else -1 for d in dims)
