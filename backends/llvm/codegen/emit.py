@@ -127,9 +127,9 @@ def emit_kernel(module: ModuleText, kernel: KernelFuncOp, name: str) -> str:
 
 
 def _leave_shown(e: KernelEmitter, failure: int, shown: Sequence[str]) -> None:
-    """A kernel leaves the values that its failure shows in the first words of its arguments."""
+    """A kernel leaves the values that its failure shows in front of its arguments (other chunks may still read those)."""
     for k, text in enumerate(shown[:3]):
-        e.builder.store(I64, text, e.builder.gep(I64, "%args", str(k)), 8)
+        e.builder.store(I64, text, e.builder.gep(I64, "%args", str(k - 3)), 8)
 
 
 # ---- structure

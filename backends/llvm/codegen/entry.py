@@ -19,6 +19,7 @@ from sardonyx.backends.llvm.codegen import emit_scalar as _emit_scalar
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
+from sardonyx.backends.llvm.codegen.work import WORTH_A_POOL, estimate_work
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.ops import (
     AllocOp,
@@ -41,6 +42,8 @@ CONTEXT_FIELDS = (
     "constants",  # ptr to one pointer per constant
     "slots",  # ptr to {block, capacity} per workspace slot
     "dtypes",  # ptr to NumPy's dtype object per input, as this process has it
+    "pool",  # ptr to `pool_run`, or null: every kernel runs on the calling thread
+    "chunks",  # into how many chunks a kernel worth it is cut
     "shown0", "shown1", "shown2",  # the values that a failure's message shows
     "entries",  # how often the entry was called
     "kernels",  # how many kernels it has launched
@@ -50,6 +53,8 @@ OUT_OF_MEMORY = -2
 TOO_LARGE = -3
 MAX_BYTES = 1 << 46
 ALIGNMENT = 64
+SHOWN = 3
+"""How many values a failure may show."""
 
 
 def field(name: str) -> str:
@@ -63,6 +68,7 @@ class EntrySizes:
 
     slots: int
     argument_words: int
+    uses_pool: bool
 
 
 def emit_entry(module: ModuleText, kernels: Sequence[KernelFuncOp], plan: PlanOp, slots: int) -> EntrySizes:
@@ -86,21 +92,28 @@ def emit_entry(module: ModuleText, kernels: Sequence[KernelFuncOp], plan: PlanOp
     for name in ("inputs", "outputs", "constants", "slots"):
         builder.emit(f"%{name}.at = getelementptr inbounds i64, ptr %ctx, i64 {field(name)}")
         builder.emit(f"%{name} = load ptr, ptr %{name}.at, align 8")
-    builder.emit(f"%args = alloca [{max(words, 3)} x i64], align 8")
+    # A kernel leaves what its failure shows in front of its arguments.
+    builder.emit(f"%frame = alloca [{words + SHOWN} x i64], align 8")
+    builder.emit(f"%args = getelementptr inbounds i64, ptr %frame, i64 {SHOWN}")
+    builder.emit(f"%pool = load ptr, ptr {builder.gep(I64, '%ctx', field('pool'))}, align 8")
+    builder.emit(f"%pool.chunks = load i64, ptr {builder.gep(I64, '%ctx', field('chunks'))}, align 8")
     _count(builder, "entries", 1)
     emitter = PlanEmitter(builder, on_failure=_show)
     emitter.symbols = symbols
+    emitter.kernels = {kernel.sym_name.data: kernel for kernel in kernels}
     emitter.emit_block(plan.body.block)
     _count(builder, "kernels", sum(1 for op in plan.body.block.ops if isinstance(op, LaunchOp)))
     builder.emit("ret i64 0")
     builder.finish()
-    return EntrySizes(slots, words)
+    return EntrySizes(slots, words, emitter.uses_pool)
 
 
 class PlanEmitter(KernelEmitter):
     """Emits plan ops beside those of kernels."""
 
     symbols: dict[str, str]
+    kernels: dict[str, KernelFuncOp]
+    uses_pool: bool = False
 
 
 def _count(b: FunctionBuilder, name: str, amount: int) -> None:
@@ -199,21 +212,45 @@ def _copy(e: KernelEmitter, op: CopyOp) -> None:
 
 
 @emits(LaunchOp)
-def _launch(e: Any, op: LaunchOp) -> None:
+def _launch(e: PlanEmitter, op: LaunchOp) -> None:
     b = e.builder
     for number, argument in enumerate(op.args):
         ty = scalar_type(argument.type)
         b.store(ty, e.scalar(argument), b.gep(I64, "%args", str(number)), 8)
     symbol = e.symbols[op.callee.string_value()]
-    status = b.call(symbol, I64, [(PTR, "%args"), (I64, "0"), (I64, "1")])
+    status = _run_kernel(e, op, symbol)
     ok, bad = b.fresh_label("ran"), b.fresh_label("failed")
     b.emit(f"br i1 {b.icmp('eq', I64, status, '0')}, label %{ok}, label %{bad}")
     b.start_block(bad)
-    for k in range(3):  # a kernel leaves what its failure shows in the first words of its arguments
-        shown = b.load(I64, b.gep(I64, "%args", str(k)), 8) if k < len(op.args) else "0"
-        b.store(I64, shown, b.gep(I64, "%ctx", field(f"shown{k}")), 8)
+    for k in range(SHOWN):
+        b.store(I64, b.load(I64, b.gep(I64, "%frame", str(k)), 8), b.gep(I64, "%ctx", field(f"shown{k}")), 8)
     b.emit(f"ret i64 {status}")
     b.start_block(ok)
+
+
+def _run_kernel(e: PlanEmitter, op: LaunchOp, symbol: str) -> str:
+    """Call the kernel, by the pool where there is one and the work is worth its cost; gives the status."""
+    b = e.builder
+    alone = [(PTR, "%args"), (I64, "0"), (I64, "1")]
+    kernel = e.kernels[op.callee.string_value()]
+    arguments = dict(zip(kernel.body.block.args, (e.value(a).text for a in op.args), strict=True))
+    estimate = estimate_work(b, kernel, arguments)
+    if estimate is None:
+        return b.call(symbol, I64, alone)
+    work, iterations = estimate
+    if not work.startswith("%") and int(work) < WORTH_A_POOL:
+        return b.call(symbol, I64, alone)
+    e.uses_pool = True
+    worth = b.icmp("sge", I64, work, str(WORTH_A_POOL))
+    there = b.icmp("ne", PTR, "%pool", "null")
+    several = b.icmp("sgt", I64, iterations, "1")
+    go = b.binary("and", I1, b.binary("and", I1, worth, there), several)
+
+    def together() -> list[str]:
+        chunks = b.intrinsic("llvm.smin", I64, [(I64, "%pool.chunks"), (I64, iterations)])
+        return [b.op(f"call i64 %pool(ptr @{symbol}, ptr %args, i64 {chunks})")]
+
+    return b.when(go, together, lambda: [b.call(symbol, I64, alone)], [I64])[0]
 
 
 def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], outputs: int) -> None:

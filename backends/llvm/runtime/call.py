@@ -16,12 +16,16 @@ import numpy as np
 
 from sardonyx.backends.llvm.codegen.entry import CONTEXT_FIELDS, NEEDS_CARE, OUT_OF_MEMORY, TOO_LARGE, EntrySizes
 from sardonyx.backends.llvm.lowering.plan import LoweredGraph, Port
+from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS
 from sardonyx.backends.llvm.runtime.jit import Library
+from sardonyx.backends.llvm.runtime.pool import POOL, thread_count
 from sardonyx.dialects.dims import Call, Dim, Symbol
 from sardonyx.dialects.weights import Weight
 from sardonyx.errors import ExecutionError, InvalidArgumentError, SardonyxError
 
 Array = np.ndarray[Any, Any]
+CHUNKS_PER_THREAD = 4
+"""More chunks than threads, so that a core that is kept busy by others does not hold up the rest."""
 _libc = ctypes.CDLL(None)
 _free = _libc.free
 _free.argtypes = [ctypes.c_void_p]
@@ -81,6 +85,13 @@ class Context:
         ):  # fmt: skip
             self.fields[CONTEXT_FIELDS.index(name)] = ctypes.addressof(table)
         self.address = ctypes.addressof(self.fields)
+        if graph.sizes.uses_pool:
+            self.use_threads(graph.threads)
+
+    def use_threads(self, threads: int) -> None:
+        """Let runs use this many threads."""
+        self.fields[CONTEXT_FIELDS.index("pool")] = POOL.address(threads)
+        self.fields[CONTEXT_FIELDS.index("chunks")] = min(MAX_CHUNKS, threads * CHUNKS_PER_THREAD)
 
     def _table(self, length: int) -> Any:
         table = (ctypes.c_int64 * max(length, 1))()
@@ -106,6 +117,7 @@ class CompiledGraph:
         self.sizes = sizes
         self.library = library
         self._keep = keep
+        self.threads = thread_count()
         self._constants = [_constant_array(c) for c in lowered.constants]
         self.constant_table = (ctypes.c_int64 * max(len(self._constants), 1))(
             *[a.__array_interface__["data"][0] for a in self._constants]
@@ -243,6 +255,19 @@ class CompiledGraph:
         failure = self.failures[status - 1]
         message = failure.message.format(*(context.field(f"shown{k}") for k in range(3)))
         return ExecutionError(message, location=failure.location, op=failure.op)
+
+    def use_threads(self, threads: int) -> None:
+        """Let runs use this many threads, the calling one included.
+
+        Raises:
+            InvalidArgumentError: The number is below 1.
+        """
+        if threads < 1:
+            raise InvalidArgumentError(f"a run needs at least one thread, not {threads}")
+        self.threads = threads
+        if self.sizes.uses_pool:
+            for context in self._contexts:
+                context.use_threads(threads)
 
     @property
     def entries(self) -> int:

@@ -244,7 +244,7 @@ print(cache.STATISTICS.compiled, cache.STATISTICS.loaded, cache.STATISTICS.damag
 
 def _child(folder: Any, **env: str) -> tuple[int, int, int]:
     code = CHILD.format(tests=os.path.dirname(__file__))
-    environment = {**os.environ, "SARDONYX_CACHE_DIR": str(folder), **env}
+    environment = {**os.environ, "SARDONYX_CACHE_DIR": str(folder), "SARDONYX_NUM_THREADS": "1", **env}
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     compiled, loaded, damaged = map(int, found.stdout.split())
     return compiled, loaded, damaged

@@ -1,0 +1,222 @@
+"""Emits the thread pool: workers claim chunks of a kernel by an atomic ticket.
+
+One pool serves the process, in a library of its own. Its state is one global, in 8-byte words:
+
+    0 ticket    epoch << 32 | chunks << 16 | next unclaimed chunk
+    1 done      chunks that have finished
+    2 status    the greatest status that a chunk returned, as unsigned numbers
+    3 busy      1 while a run uses the pool; another run then works alone
+    4 sleepers  workers that wait for the epoch to change
+    5 function, 6 arguments
+    7 started   workers that run
+    8 wanted    workers that there are to be; the first run that needs them starts them
+
+A chunk that has not finished keeps the caller from publishing the next epoch, so function and arguments read after a
+claim are the right ones. Workers spin for a while and then sleep on the epoch (futex; Linux).
+"""
+
+from __future__ import annotations
+
+from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, ModuleText, Target
+
+MAX_CHUNKS = 256
+SPINS = 2000
+WORDS = 9
+FUTEX_SYSCALL = {"x86_64": 202, "aarch64": 98}
+
+
+def supports_pool(target: Target) -> bool:
+    """Whether workers can sleep on this target: Linux on a known processor."""
+    return "linux" in target.triple and target.triple.split("-")[0] in FUTEX_SYSCALL
+
+
+def emit_pool(target: Target) -> ModuleText:
+    """The library: `pool_run(fn, args, chunks) -> status`, `pool_want(workers)`, `pool_reset()`."""
+    module = ModuleText(target)
+    module.globals["pool"] = f"internal global [{WORDS} x i64] zeroinitializer, align 64"
+    module.declare("syscall", I64, [I64, "..."])
+    module.declare("pthread_create", "i32", [PTR, PTR, PTR, PTR])
+    module.declare("pthread_detach", "i32", [I64])
+    _claim(module)
+    _worker(module)
+    _run(module)
+    _start(module)
+    _want(module)
+    _reset(module)
+    return module
+
+
+def _word(b: FunctionBuilder, number: int) -> str:
+    return b.op(f"getelementptr inbounds i64, ptr @pool, i64 {number}")
+
+
+def _pause(b: FunctionBuilder) -> None:
+    if b.target.triple.startswith("x86_64"):
+        b.module.declare("llvm.x86.sse2.pause", "void", [])
+        b.emit("call void @llvm.x86.sse2.pause()")
+    else:
+        b.emit('call void asm sideeffect "yield", ""()')
+
+
+def _claim(module: ModuleText) -> None:
+    """`i64 claim()`: run chunks as long as there are unclaimed ones; returns the ticket that had none left."""
+    b = FunctionBuilder(module, "claim", [], I64, linkage="internal")
+    b.branch_to("look")
+    b.start_block("look")
+    b.emit(f"%ticket = load atomic i64, ptr {'@pool'} acquire, align 8")
+    b.emit("%next = and i64 %ticket, 65535")
+    b.emit("%shifted = lshr i64 %ticket, 16")
+    b.emit("%chunks = and i64 %shifted, 65535")
+    b.emit("%left = icmp ult i64 %next, %chunks")
+    b.emit("br i1 %left, label %take, label %none")
+    b.start_block("take")
+    b.emit("%following = add i64 %ticket, 1")
+    b.emit("%pair = cmpxchg ptr @pool, i64 %ticket, i64 %following acq_rel acquire")
+    b.emit("%got = extractvalue { i64, i1 } %pair, 1")
+    b.emit("br i1 %got, label %work, label %look")
+    b.start_block("work")
+    fn = b.op(f"load ptr, ptr {_word(b, 5)}, align 8")
+    args = b.op(f"load ptr, ptr {_word(b, 6)}, align 8")
+    status = b.op(f"call i64 {fn}(ptr {args}, i64 %next, i64 %chunks)")
+    b.emit(f"%failed = icmp ne i64 {status}, 0")
+    b.emit("br i1 %failed, label %note, label %finish")
+    b.start_block("note")
+    b.op(f"atomicrmw umax ptr {_word(b, 2)}, i64 {status} release")
+    b.branch_to("finish")
+    b.start_block("finish")
+    b.op(f"atomicrmw add ptr {_word(b, 1)}, i64 1 release")
+    b.branch_to("look")
+    b.start_block("none")
+    b.emit("ret i64 %ticket")
+    b.finish()
+
+
+def _worker(module: ModuleText) -> None:
+    """A worker never ends: it works, spins, sleeps."""
+    futex = FUTEX_SYSCALL[module.target.triple.split("-")[0]]
+    b = FunctionBuilder(module, "worker", [(PTR, "unused")], PTR)
+    b.branch_to("again")
+    b.start_block("again")
+    b.emit("%seen = call i64 @claim()")
+    b.branch_to("spin")
+    b.start_block("spin")
+    b.emit("%count = phi i64 [ 0, %again ], [ %more, %still ]")
+    b.emit("%now = load atomic i64, ptr @pool acquire, align 8")
+    b.emit("%same = icmp eq i64 %now, %seen")
+    b.emit("br i1 %same, label %still, label %again")
+    b.start_block("still")
+    _pause(b)
+    b.emit("%more = add i64 %count, 1")
+    b.emit(f"%tired = icmp ugt i64 %more, {SPINS}")
+    b.emit("br i1 %tired, label %sleep, label %spin")
+    b.start_block("sleep")
+    sleepers = _word(b, 4)
+    b.op(f"atomicrmw add ptr {sleepers}, i64 1 seq_cst")
+    b.emit("%epoch64 = lshr i64 %seen, 32")
+    b.emit("%epoch = trunc i64 %epoch64 to i32")
+    half = b.op("getelementptr inbounds i8, ptr @pool, i64 4")  # little endian: the epoch's half of the ticket
+    b.op(
+        f"call i64 (i64, ...) @syscall(i64 {futex}, ptr {half}, i64 128, i32 %epoch, ptr null, ptr null, i32 0)"
+    )  # FUTEX_WAIT_PRIVATE: returns at once where the epoch has changed
+    b.op(f"atomicrmw sub ptr {sleepers}, i64 1 seq_cst")
+    b.branch_to("again")
+    b.finish()
+
+
+def _run(module: ModuleText) -> None:
+    futex = FUTEX_SYSCALL[module.target.triple.split("-")[0]]
+    b = FunctionBuilder(module, "pool_run", [(PTR, "fn"), (PTR, "args"), (I64, "chunks")], I64)
+    busy = _word(b, 3)
+    b.emit(f"%lock = cmpxchg ptr {busy}, i64 0, i64 1 acquire monotonic")
+    b.emit("%mine = extractvalue { i64, i1 } %lock, 1")
+    b.emit("br i1 %mine, label %publish, label %alone")
+
+    b.start_block("alone")  # another run has the pool: this thread works by itself, on one chunk
+    b.emit("%own = call i64 %fn(ptr %args, i64 0, i64 1)")
+    b.emit("ret i64 %own")
+
+    b.start_block("publish")
+    started = b.load(I64, _word(b, 7), 8)
+    wanted = b.load(I64, _word(b, 8), 8)
+    b.emit(f"%short = icmp ult i64 {started}, {wanted}")
+    b.emit("br i1 %short, label %hire, label %ready")
+    b.start_block("hire")
+    b.call("start", "void", [])
+    b.branch_to("ready")
+    b.start_block("ready")
+    b.store(PTR, "%fn", _word(b, 5), 8)
+    b.store(PTR, "%args", _word(b, 6), 8)
+    b.emit(f"store atomic i64 0, ptr {_word(b, 1)} monotonic, align 8")
+    b.emit(f"store atomic i64 0, ptr {_word(b, 2)} monotonic, align 8")
+    b.emit("%old = load atomic i64, ptr @pool monotonic, align 8")
+    b.emit("%epoch = lshr i64 %old, 32")
+    b.emit("%next.epoch = add i64 %epoch, 1")
+    b.emit("%high = shl i64 %next.epoch, 32")
+    b.emit("%low = shl i64 %chunks, 16")
+    b.emit("%ticket = or i64 %high, %low")
+    b.emit("store atomic i64 %ticket, ptr @pool seq_cst, align 8")
+    b.emit(f"%asleep = load atomic i64, ptr {_word(b, 4)} seq_cst, align 8")
+    b.emit("%any = icmp ne i64 %asleep, 0")
+    b.emit("br i1 %any, label %wake, label %help")
+    b.start_block("wake")
+    half = b.op("getelementptr inbounds i8, ptr @pool, i64 4")
+    b.op(f"call i64 (i64, ...) @syscall(i64 {futex}, ptr {half}, i64 129, i32 2147483647, ptr null, ptr null, i32 0)")
+    b.branch_to("help")
+    b.start_block("help")
+    b.op("call i64 @claim()")
+    b.branch_to("wait")
+    b.start_block("wait")
+    b.emit(f"%done = load atomic i64, ptr {_word(b, 1)} acquire, align 8")
+    b.emit("%all = icmp uge i64 %done, %chunks")
+    b.emit("br i1 %all, label %finish, label %linger")
+    b.start_block("linger")
+    _pause(b)
+    b.branch_to("wait")
+    b.start_block("finish")
+    b.emit(f"%status = load atomic i64, ptr {_word(b, 2)} acquire, align 8")
+    b.emit(f"store atomic i64 0, ptr {_word(b, 3)} release, align 8")
+    b.emit("ret i64 %status")
+    b.finish()
+
+
+def _start(module: ModuleText) -> None:
+    """`void start()`: start the workers that are wanted; where the system grants no more, those that run share the work."""
+    b = FunctionBuilder(module, "start", [], linkage="internal")
+    handle = b.op("alloca i64, align 8")
+    b.branch_to("more")
+    b.start_block("more")
+    started = b.load(I64, _word(b, 7), 8)
+    b.emit(f"%short = icmp ult i64 {started}, {b.load(I64, _word(b, 8), 8)}")
+    b.emit("br i1 %short, label %hire, label %out")
+    b.start_block("hire")
+    error = b.op(f"call i32 @pthread_create(ptr {handle}, ptr null, ptr @worker, ptr null)")
+    b.emit(f"%bad = icmp ne i32 {error}, 0")
+    b.emit("br i1 %bad, label %refused, label %made")
+    b.start_block("made")
+    b.op(f"call i32 @pthread_detach(i64 {b.load(I64, handle, 8)})")
+    b.store(I64, b.binary("add", I64, started, "1"), _word(b, 7), 8)
+    b.branch_to("more")
+    b.start_block("refused")
+    b.store(I64, started, _word(b, 8), 8)
+    b.branch_to("out")
+    b.start_block("out")
+    b.emit("ret void")
+    b.finish()
+
+
+def _want(module: ModuleText) -> None:
+    """`void pool_want(i64 workers)`: have at least that many from the next run on."""
+    b = FunctionBuilder(module, "pool_want", [(I64, "workers")])
+    at = _word(b, 8)
+    b.op(f"atomicrmw umax ptr {at}, i64 %workers seq_cst")
+    b.emit("ret void")
+    b.finish()
+
+
+def _reset(module: ModuleText) -> None:
+    """`void pool_reset()`: as new, for a forked child, which has none of the workers."""
+    b = FunctionBuilder(module, "pool_reset", [])
+    for number in range(WORDS):
+        b.store(I64, "0", _word(b, number), 8)
+    b.emit("ret void")
+    b.finish()
