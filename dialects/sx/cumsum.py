@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
-from sardonyx.dialects.attributes import rank_of, static_shape
+from sardonyx.dialects.attributes import dtype_of, rank_of, static_shape
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import FLOATS, DType, int32, int64, uint32, uint64
@@ -91,4 +91,5 @@ class CumSumOp(SxOp):
                 following = None if total is None or term is None else total + term
                 target[(at, *rest)] = total if self.attr("exclusive") else following
                 total = following
-        return [tuple(out.reshape(-1))]
+        dtype = dtype_of(self.output)
+        return [tuple(facts.wrapped(d, dtype) for d in out.reshape(-1))]
