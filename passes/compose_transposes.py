@@ -41,6 +41,7 @@ class ComposeTransposesPass(SxPass):
     13. Shape and size read the data from before the transpose.
     14. Batch, instance, group, layer and RMS normalisation and lrn, where their own axes stay in place.
     15. Values that several ops read move with all of them: groups of connected ops are decided on as a whole.
+    16. A transpose that moves axes of extent 1 only becomes squeeze and unsqueeze, or nothing: no element moves.
 
     Not: reshape and flatten (which mix axes), convolution and pooling, unranked values, axes that are not known, values
     that nested regions read. Nothing moves unless fewer transposes are left, or as many on fewer elements.

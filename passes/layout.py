@@ -41,6 +41,7 @@ from sardonyx.passes.permutations import (
     identity,
     inverse,
     is_identity,
+    moves_nothing,
     moves_only_ones,
     padded,
     padded_dims,
@@ -172,29 +173,42 @@ class Layout:
         return label.plan if label is not None else self.absorbing.get(op)
 
     def asks(self, op: Operation, plan: Plan | None) -> list[Request]:
-        """The requests of an op with that plan (None: as it stands)."""
+        """The requests of an op with that plan (None: as it stands); those of constants are left out."""
         out: list[Request] = []
         for i, value in enumerate(op.operands):
             need = None if plan is None else plan.needs[i]
             if need is None:
                 root, perm = self.seen(value)
-                if perm is not None and constant_of(root) is None:
-                    out.append((root, perm))
             elif need.perm is not None:
                 root, perm = self.residual(value, need)
-                if is_identity(perm) or constant_of(root) is not None:
-                    continue
-                if not moves_only_ones(padded_dims(self.dims(root), len(perm)), perm):
-                    out.append((root, perm))
+            else:
+                continue
+            if perm is None or is_identity(perm) or constant_of(root) is not None:
+                continue
+            if not moves_nothing(padded_dims(self.dims(root), len(perm)), perm):
+                out.append((root, perm))
         return out
+
+    def weight(self, request: Request) -> Cost:
+        """What a request costs; one that moves no element but an axis of extent 1 nearly nothing."""
+        root, perm = request
+        if moves_only_ones(padded_dims(self.dims(root), len(perm)), perm):
+            return 0, 1
+        return 1, self.size(root)
 
     def _count(self, op: Operation, sign: int) -> None:
         for request in self.asks(op, self.plan(op)):
             before = self.requests[request]
             self.requests[request] = before + sign
             if before == 0 or before + sign == 0:
-                self.count += sign
-                self.elements += sign * self.size(request[0])
+                count, elements = self.weight(request)
+                self.count += sign * count
+                self.elements += sign * elements
+
+    def total(self, requests: Iterable[Request]) -> Cost:
+        """The cost of distinct requests."""
+        weights = [self.weight(request) for request in set(requests)]
+        return sum(count for count, _ in weights), sum(elements for _, elements in weights)
 
     def size(self, root: SSAValue) -> int:
         found = self._sizes.get(root)
@@ -221,6 +235,7 @@ class Layout:
         else:
             self.labels[op] = label
             for result, perm in zip(op.results, label.plan.results, strict=True):
+                self.result_perms.pop(result, None)
                 if not is_identity(perm):
                     self.result_perms[result] = perm
         for each in concerned:
@@ -242,7 +257,7 @@ class Layout:
                     self.run.decline("forwards", op, f"transposes do not move through {op.name}")
                 continue
             candidates = {label for i, perm in moved if (label := rule.from_operand(op, i, perm)) is not None}
-            best = self._best(op, rule, candidates, "forwards", len(set(self.asks(op, self.plan(op)))))
+            best = self._best(op, rule, candidates, "forwards", self.total(self.asks(op, self.plan(op))))
             if best is not None:
                 perm, plan = best
                 self.set_label(op, Label(perm, plan, rule, self._sources(op, plan)))
@@ -254,15 +269,15 @@ class Layout:
         return perm if perm is not None and constant_of(root) is None else None
 
     def _best(
-        self, op: SxOp, rule: LayoutRule, candidates: Iterable[Perm], way: str, before: int
+        self, op: SxOp, rule: LayoutRule, candidates: Iterable[Perm], way: str, before: Cost
     ) -> tuple[Perm, Plan] | None:
-        found: list[tuple[int, Perm, Plan]] = []
+        found: list[tuple[Cost, Perm, Plan]] = []
         for perm in sorted(candidates)[:4]:
             plan = rule.plan(op, perm)
             if isinstance(plan, str):
                 self.run.decline(way, op, plan)
             else:
-                found.append((len(set(self.asks(op, plan))), perm, plan))
+                found.append((self.total(self.asks(op, plan)), perm, plan))
         if not found:
             return None
         cost, perm, plan = min(found, key=lambda item: item[:2])
@@ -326,7 +341,7 @@ class Layout:
 
     def _backward_label(self, op: SxOp, rule: LayoutRule) -> Label | None:
         before = self._result_cost(op)
-        best: tuple[int, Perm, Label] | None = None
+        best: tuple[Cost, Perm, Label] | None = None
         tried: set[Perm] = set()
         for index, result in enumerate(op.results):
             for wanted, why in self._wanted(result):
@@ -344,8 +359,8 @@ class Layout:
                     best = cost, perm, label
         return None if best is None else best[2]
 
-    def _result_cost(self, op: SxOp, label: Label | None = None) -> int:
-        """How many orders of the op's results are requested, with that label."""
+    def _result_cost(self, op: SxOp, label: Label | None = None) -> Cost:
+        """The cost of the orders in which the op's results are requested, with that label."""
         perms = label.plan.results if label is not None else tuple(identity(rank_of(r)) for r in op.results)
         kept = [self.result_perms.get(r) for r in op.results]
         found: set[Request] = set()
@@ -353,13 +368,14 @@ class Layout:
             self.result_perms[result] = perm
         for result in op.results:
             for user in self.users.get(result, ()):
-                found.update(r for r in self.asks(user, self.plan(user)) if r[0] is result and not is_identity(r[1]))
+                found.update(request for request in self.asks(user, self.plan(user)) if request[0] is result)
+        cost = self.total(found)
         for result, perm in zip(op.results, kept, strict=True):
             if perm is None:
                 del self.result_perms[result]
             else:
                 self.result_perms[result] = perm
-        return len(found)
+        return cost
 
     # ---- decisions
     def settle(self, proposed: Sequence[Operation]) -> list[Operation]:
@@ -404,10 +420,29 @@ class Layout:
             groups.setdefault(find(op), []).append(op)
         return list(groups.values())
 
+    def polish(self, ops: Sequence[Operation]) -> None:
+        """Try what the readers of a labelled op's results want instead (an unsqueezed axis may stand anywhere)."""
+        for op in ops:
+            label = self.labels[op]
+            assert isinstance(op, SxOp)
+            for index, result in enumerate(op.results):
+                for wanted, why in self._wanted(result)[:4]:
+                    perm = label.rule.from_result(op, index, wanted)
+                    plan = None if perm is None or perm == label.perm else label.rule.plan(op, perm)
+                    if perm is None or plan is None or isinstance(plan, str):
+                        continue
+                    cost, other = self.cost, Label(perm, plan, label.rule, _several(label.locations, why))
+                    self.set_label(op, other)
+                    if self.cost < cost:
+                        label = other
+                    else:
+                        self.set_label(op, label)
+
     def decide(self) -> bool:
         """Choose labels until no sweep finds more; returns whether there is any."""
         for _ in range(MAX_SWEEPS):
             found = self.settle(self.forwards())
+            self.polish(found)
             if not (self.one_step and self.claimed):
                 found += self.settle(self.backwards())
             if not found or self.one_step:

@@ -17,7 +17,14 @@ from sardonyx.passes.base import PassError, PassRun
 from sardonyx.passes.constants import constant_of, make_constant, small_array
 from sardonyx.passes.layout import Layout
 from sardonyx.passes.layout_rule import Emit, Operand, Plan, vector
-from sardonyx.passes.permutations import Perm, inverse, is_identity, moves_only_ones, padded_dims
+from sardonyx.passes.permutations import (
+    Perm,
+    inverse,
+    is_identity,
+    moves_nothing,
+    moves_only_ones,
+    padded_dims,
+)
 from sardonyx.passes.propagate import agree, propagate
 
 
@@ -30,8 +37,8 @@ class LayoutRewriter:
         self.run = run
         self.made: dict[SSAValue, SSAValue] = {}
         """The result of an old labelled op → that of the new one."""
-        self.available: dict[tuple[SSAValue, Perm, bool], SSAValue] = {}
-        """What was made of a root: by a transpose (True), or by moving axes of extent 1 only."""
+        self.available: dict[tuple[SSAValue, Perm], SSAValue] = {}
+        """What there is of a root; the permutation may have leading axes."""
         self.dead: list[Operation] = []
         self.retyped: list[Operation] = []
         self.before: Operation | None = None
@@ -48,8 +55,13 @@ class LayoutRewriter:
         for op in reversed(self.dead):
             if all(result.first_use is None for result in op.results):
                 name, location, is_view = op.name, op.location, op.results[0] in self.layout.views
+                constants = [constant for operand in op.operands if (constant := constant_of(operand)) is not None]
                 op.detach()
                 op.erase()
+                for constant in dict.fromkeys(constants):
+                    if constant.output.first_use is None:
+                        constant.detach()
+                        constant.erase()
                 if is_view:
                     self.run.rewritten("remove", name, location)
                     self.run.statistics.count("transposes-removed")
@@ -59,8 +71,10 @@ class LayoutRewriter:
     def _pass_transpose(self, op: Operation) -> None:
         """A transpose stays if it is asked for as it stands, and is found here by those who ask."""
         view = self.layout.views[op.results[0]]
-        if op.operands[0] is view.root and view.root not in self.made and not is_identity(view.perm):
-            self.available.setdefault((view.root, view.perm, True), op.results[0])
+        if op.operands[0] is view.root and view.root not in self.made:
+            constant = constant_of(view.root) is not None
+            if constant or not moves_only_ones(self.layout.dims(view.root), view.perm):
+                self.available.setdefault((view.root, view.perm), op.results[0])
         self.dead.append(op)
 
     def _move(self, op: Operation) -> None:
@@ -116,6 +130,7 @@ class LayoutRewriter:
             new_value = self._as_it_is(value, op)
             if new_value is not value:
                 if new_value.type != value.type:
+                    agree(value.type, new_value.type, op)  # a wrong shape must not go unnoticed
                     self.retyped.append(op)
                 op.operands[i] = new_value
                 self.run.rewritten("compose", op.name, op.location, self.inserted)
@@ -141,29 +156,24 @@ class LayoutRewriter:
     def _ordered(
         self, root: SSAValue, perm: Perm, why: Sequence[LocationAttr], like: SSAValue | None = None
     ) -> SSAValue:
-        """The root, with leading axes up to the permutation's rank, in that order.
+        """The root, with leading axes up to the permutation's rank, in that order; `like` is an old value of that kind.
 
-        With `like`, a value that it has to equal in all but the order of work: then a transpose is made even where
-        only axes of extent 1 move.
+        Leading axes of extent 1 may be left out again.
         """
         base = self.made.get(root, root)
         rank = len(perm)
-        if is_identity(perm):  # leading axes may be left out
-            return base
         dims = padded_dims(self.layout.dims(root), rank)
-        moves = like is not None or not moves_only_ones(dims, perm)
-        found = self.available.get((root, perm, moves))
+        if moves_nothing(dims, perm):
+            return base
+        found = self.available.get((root, perm))
         if found is not None:
             return found
-        location = provenance.merge(*why) if why else root_location(base)
-        emit = self._emitter(location, "transpose")
+        emit = self._emitter(provenance.merge(*why) if why else _location_of(base), "transpose")
         array = small_array(base) if like is None else None
-        if not moves and _only_leading(dims, perm):
-            value = base
-        elif array is not None:
+        if array is not None:
             padded_shape = (1,) * (rank - array.ndim) + array.shape
             value = emit(make_constant(array.reshape(padded_shape).transpose(perm)))
-        elif not moves:
+        elif moves_only_ones(dims, perm):
             value = _with_ones_at(base, dims, perm, emit)
         else:
             if rank_of(base) < rank:
@@ -174,7 +184,7 @@ class LayoutRewriter:
         if like is not None:
             value._type = agree(like.type, value.type)
             value.name_hint = value.name_hint or like.name_hint
-        self.available[root, perm, moves] = value
+        self.available[root, perm] = value
         return value
 
     def _emitter(self, location: LocationAttr, pattern: str) -> Emit:
@@ -197,14 +207,9 @@ class LayoutRewriter:
                 raise PassError(f"pass '{self.run.pass_name}', {pattern}: invalid {op.name}: {error}") from error
 
 
-def root_location(value: SSAValue) -> LocationAttr:
+def _location_of(value: SSAValue) -> LocationAttr:
     owner = value.owner
     return owner.location if isinstance(owner, Operation) else value.location  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def _only_leading(dims: Shape, perm: Perm) -> bool:
-    """Whether the others stay where they are, counted from the end, when axes of extent 1 move."""
-    return all(perm[i] == i for i in range(len(perm)) if dims[perm[i]].static_value != 1)
 
 
 def _with_ones_at(base: SSAValue, dims: Shape, perm: Perm, emit: Emit) -> SSAValue:

@@ -51,6 +51,11 @@ def moves_only_ones(dims: Shape, perm: Perm) -> bool:
     return kept == sorted(kept)
 
 
+def moves_nothing(dims: Shape, perm: Perm) -> bool:
+    """Whether a transpose gives the same shape with each element where it was: axes of extent 1 change places."""
+    return all(axis == i for i, axis in enumerate(perm) if dims[axis].static_value != 1)
+
+
 def matching(old: Sequence[object], new: Sequence[object]) -> Perm:
     """The permutation with `old[i] == new[perm[i]]`, for two orders of the same distinct tokens."""
     place = {token: i for i, token in enumerate(new)}
