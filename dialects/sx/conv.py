@@ -135,7 +135,7 @@ class ConvOp(ConvolutionOp):
                 slice(o * d, o * d + (count - 1) * s + 1, s)
                 for o, d, s, count in zip(offset, windows.dilations, windows.strides, out, strict=True)
             )
-            patch = padded[(slice(None),) * 3 + cells].reshape(n, group, channels // group, -1)
+            patch = padded[(slice(None),) * 3 + cells].reshape(n, group, channels // group, math.prod(out))
             result += np.matmul(kernels[(slice(None),) * 3 + offset], patch)
         return result.reshape(n, m, *out)
 
@@ -220,7 +220,7 @@ class ConvTransposeOp(ConvolutionOp):
         # What the result shows beyond the full extent stays 0.
         room = [max(f, b + e) for f, b, e in zip(fulls, befores, extents, strict=True)]
         result = np.zeros((n, group, m // group, *room))
-        columns = x.reshape(n, group, channels // group, -1)
+        columns = x.reshape(n, group, channels // group, math.prod(sizes))
         kernels = np.moveaxis(w.reshape(group, channels // group, m // group, *w.shape[2:]), 1, 2)
         for offset in np.ndindex(w.shape[2:]) if x.size else ():
             cells = tuple(

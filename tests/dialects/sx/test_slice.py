@@ -39,9 +39,9 @@ def test_no_elements():
 
 
 def test_positions_are_those_of_onnxruntime():
-    for size, step in itertools.product((1, 4), (-3, -1, 1, 2)):
+    for size, step in ((4, -2), (4, 2), (1, -1)):
         x = np.arange(size, dtype=np.float32)
-        for start, end in itertools.product((LEAST, -6, -4, -1, 0, 2, 4, MOST), repeat=2):
+        for start, end in itertools.product((LEAST, -6, -1, 0, 3, MOST), repeat=2):
             if step < 0 and end == MOST:
                 continue  # onnxruntime goes to the front then; the specification clamps to the last position
             arrays = [np.array([v]) for v in (start, end, 0, step)]
