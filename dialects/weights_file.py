@@ -7,10 +7,12 @@ mapping: nothing is copied until it is needed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
-import tempfile
-from collections.abc import Iterator
+import secrets
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.dialects.attributes import WeightAttr, WeightRef
 from sardonyx.dialects.dtypes import DTYPES, DType
+from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError, MissingWeightError
 
@@ -26,43 +29,78 @@ _CODES = {
     "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
 }  # fmt: skip
 _BY_CODE = {code: DTYPES[name] for name, code in _CODES.items()}
+_METADATA = "__metadata__"
 MAX_HEADER = 100 << 20
 
 
-@contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file that appears complete or not at all: written under a temporary name, then renamed.
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file: complete, or not at all.
 
     Raises:
-        InvalidArgumentError: The folder is not there or cannot be written to.
+        InvalidArgumentError: It cannot be written.
     """
-    target = Path(path)
-    temporary: str | None = None
+    write_files([(Path(path), lambda file: file.write(content))])
+
+
+def write_files(files: Sequence[tuple[Path, Callable[[BinaryIO], object]]]) -> None:
+    """Write files that belong together: all of them complete, or none.
+
+    Each is written under a temporary name beside its place and renamed when all are written. Links are followed, an
+    existing file keeps its permissions, and what is no regular file (a pipe, /dev/null) is written to, not replaced.
+
+    Raises:
+        InvalidArgumentError: One cannot be written; what was there before still is.
+    """
+    moves: list[tuple[str, Path]] = []
+    current = files[0][0]
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = file.name
-            yield file  # pyright: ignore[reportReturnType]
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-        temporary = None
+        for current, write in files:
+            target = Path(os.path.realpath(current))
+            if target.exists() and not target.is_file():
+                with target.open("wb") as file:  # a folder is refused here
+                    write(file)
+                continue
+            temporary = str(target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp"))
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+            moves.append((temporary, target))
+            if target.exists():
+                if not os.access(target, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                os.chmod(temporary, target.stat().st_mode & 0o777)
+            with open(temporary, "wb") as file:
+                write(file)
+        _rename_all(moves)
     except OSError as error:
-        raise InvalidArgumentError(f"cannot write '{target}': {error.strerror or error}") from error
+        raise InvalidArgumentError(f"cannot write '{current}': {error.strerror or error}") from error
     finally:
-        if temporary is not None:
+        for temporary, _ in moves:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole."""
-    with whole_file(path) as file:
-        file.write(content)
+def _rename_all(moves: Sequence[tuple[str, Path]]) -> None:
+    """Rename all files; if one cannot be, those before it get back what they had."""
+    done: list[tuple[Path, str | None]] = []
+    try:
+        for number, (source, target) in enumerate(moves):
+            kept: str | None = None
+            if number < len(moves) - 1 and target.exists():
+                kept = f"{source}.old"
+                shutil.copy2(target, kept)
+            done.append((target, kept))
+            os.replace(source, target)
+    except OSError:
+        for target, kept in done[:-1]:
+            if kept is None:
+                target.unlink(missing_ok=True)
+            else:
+                os.replace(kept, target)
+        raise
+    finally:
+        for _, kept in done:
+            if kept is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(kept)
 
 
 def weights_path(text_path: str | os.PathLike[str]) -> Path:
@@ -73,30 +111,24 @@ def weights_path(text_path: str | os.PathLike[str]) -> Path:
 
 def module_weights(module: ModuleOp) -> dict[str, Weight | None]:
     """The weights that constants of the module name; None where the bytes are not here."""
-    found: dict[str, Weight | None] = {}
+    return {attr.data.key: attr.data.source for _, attr in _named(module)}
+
+
+def _named(module: ModuleOp) -> Iterator[tuple[ConstantOp, WeightAttr]]:
     for op in module.walk():
-        value = op.properties.get("value")
-        if isinstance(value, WeightAttr):
-            found[value.data.key] = value.data.source
-    return found
+        if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr):
+            yield op, op.value
 
 
-def save_weights(module: ModuleOp, path: str | os.PathLike[str]) -> None:
-    """Write the bytes of all weights that the module names; no file where it names none.
-
-    Raises:
-        MissingWeightError: The bytes of one are not here.
-    """
+def write_weights(weights: Mapping[str, Weight], file: BinaryIO) -> None:
+    """Write weights in the safetensors format, under these keys."""
     import numpy as np
 
-    weights = module_weights(module)
-    if not weights:
-        return
     header: dict[str, Any] = {}
     at = 0
     for key, weight in weights.items():
-        if weight is None:
-            raise MissingWeightError(f"the bytes of weight '{key}' are not here", hint="give them with --weights")
+        if key == _METADATA:
+            raise InvalidArgumentError(f"a weight cannot be called '{key}' in a safetensors file")
         header[key] = {
             "dtype": _CODES[weight.dtype.name],
             "shape": list(weight.shape),
@@ -105,20 +137,34 @@ def save_weights(module: ModuleOp, path: str | os.PathLike[str]) -> None:
         at += weight.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with whole_file(path) as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for weight in weights.values():
-            if weight is not None and weight.nbytes:
-                file.write(memoryview(np.ascontiguousarray(weight.array()).reshape(-1).view(np.uint8)))
+    file.write(len(text).to_bytes(8, "little") + text)
+    for weight in weights.values():
+        if weight.nbytes:
+            file.write(np.ascontiguousarray(weight.array()).reshape(-1).view(np.uint8).data)
 
 
-def read_weights(path: str | os.PathLike[str]) -> dict[str, Weight]:
-    """The weights of a safetensors file, mapped.
+def save_weights(module: ModuleOp, path: str | os.PathLike[str]) -> None:
+    """Write the bytes of all weights that the module names; no file where it names none.
+
+    Raises:
+        MissingWeightError: The bytes of one are not here.
+    """
+    found: dict[str, Weight] = {}
+    for key, weight in module_weights(module).items():
+        if weight is None:
+            raise MissingWeightError(f"the bytes of weight '{key}' are not here", hint="give them with --weights")
+        found[key] = weight
+    if found:
+        write_files([(Path(path), lambda file: write_weights(found, file))])
+
+
+def read_weights(path: str | os.PathLike[str], wanted: Collection[str] | None = None) -> dict[str, Weight]:
+    """The weights of a safetensors file, mapped: all of them, or those wanted that it has.
 
     Raises:
         InvalidArgumentError: The file is not there, or is none of that format; offsets beyond the file are refused.
     """
-    where = Path(path)
+    where = Path(os.path.abspath(path))
     try:
         size = where.stat().st_size
         with where.open("rb") as file:
@@ -126,20 +172,21 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Weight]:
             if size < 8 or length > min(size - 8, MAX_HEADER):
                 raise ValueError("the header's length is wrong")
             header = json.loads(file.read(length))
-        weights: dict[str, Weight] = {}
-        for key, entry in header.items():
-            if key == "__metadata__":
-                continue
-            weights[key] = _entry(where, key, entry, 8 + length, size)
-        return weights
+        return {
+            key: _entry(where, key, entry, 8 + length, size)
+            for key, entry in header.items()
+            if key != _METADATA and (wanted is None or key in wanted)
+        }
     except OSError as error:
-        raise InvalidArgumentError(f"cannot read '{where}': {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidArgumentError(f"'{where}' is no safetensors file: {error}") from error
+        raise InvalidArgumentError(f"cannot read '{path}': {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidArgumentError(f"'{path}' is no safetensors file: {error}") from error
 
 
 def _entry(path: Path, key: str, entry: Any, base: int, size: int) -> Weight:
-    dtype: DType = _BY_CODE[entry["dtype"]]
+    dtype = _BY_CODE.get(entry["dtype"])
+    if dtype is None:
+        raise ValueError(f"'{key}' has the dtype {entry['dtype']}, which is not supported")
     shape = tuple(int(s) for s in entry["shape"])
     start, end = (int(o) for o in entry["data_offsets"])
     if any(s < 0 for s in shape) or not 0 <= start <= end or base + end > size:
@@ -166,17 +213,14 @@ def bind_weights(
     path = Path(weights_file) if weights_file else weights_path(text_path) if text_path else None
     if path is None or (not weights_file and not path.exists()):
         return
-    found = read_weights(path)
-    for op in module.walk():
-        value = op.properties.get("value")
-        if not isinstance(value, WeightAttr):
-            continue
-        weight = found.get(value.data.key)
+    found = read_weights(path, names.keys())
+    for op, attr in _named(module):
+        weight = found.get(attr.data.key)
         if weight is None:
             if weights_file:
-                raise InvalidArgumentError(f"'{path}' holds no weight '{value.data.key}'")
+                raise InvalidArgumentError(f"'{path}' holds no weight '{attr.data.key}'")
             continue
-        ty: Any = op.results[0].type
+        ty: Any = op.output.type
         if DType.of(ty.element_type) != weight.dtype or tuple(ty.get_shape()) != weight.shape:
             raise InvalidArgumentError(
                 f"weight '{weight.key}' is {weight.dtype}{list(weight.shape)} in '{path}', but {ty} in the text"

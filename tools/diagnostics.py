@@ -1,32 +1,62 @@
-"""Renders errors for the command line: severity, code, location, message, op, hint, notes, on standard error."""
+"""Renders errors for the command line: location, severity, message, code, the line, op, hint, notes."""
 
 from __future__ import annotations
 
+import traceback
 from typing import TextIO
 
 from sardonyx.errors import SardonyxError
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
-"""The input, a pass or the run failed."""
+"""The input, a pass, the run or the output failed."""
 EXIT_USAGE = 2
 """The command line itself is wrong."""
 EXIT_INTERNAL = 70
-"""A defect of Sardonyx (BSD's EX_SOFTWARE)."""
+"""A defect of Sardonyx or of a pass (BSD's EX_SOFTWARE)."""
+EXIT_INTERRUPTED = 130
+"""Ctrl-C (128 + SIGINT)."""
+
+_LONGEST = 1000
 
 
-def render(error: SardonyxError, stream: TextIO, source: str | None = None) -> None:
-    """Write the error, one fact a line. `source` is the input's name, shown where the error has no location."""
+def render(error: SardonyxError, stream: TextIO, source: str | None = None, debug: bool = False) -> None:
+    """Write the error, one fact a line. `source` is the input's name, shown where the error has no location.
+
+    With `debug`, Python's traceback comes first.
+    """
+    if debug:
+        traceback.print_exception(error, file=stream)
     where = error.location or source
-    head = f"{where}: " if where else ""
-    stream.write(f"{head}error: {error.message} [{error.code_name}]\n")
-    if error.op:
+    stream.write(f"{where}: " if where else "")
+    stream.write(f"error: {_cut(error.message)} [{error.code_name}]\n")
+    for line in getattr(error, "excerpt", ()):
+        stream.write(f"  {line}\n".rstrip() + "\n")
+    if error.op and error.op not in error.message:
         stream.write(f"  op: {error.op}\n")
     for note in error.notes:
-        stream.write(f"  note: {note}\n")
-    if error.hint:
-        stream.write(f"  hint: {error.hint}\n")
+        stream.write(f"  note: {_cut(note)}\n")
+    hint = error.hint
+    if hint is None and error.code_name == "INTERNAL" and not debug:
+        hint = "this is a defect of the pass or of Sardonyx; --debug shows where in its code"
+    if hint:
+        stream.write(f"  hint: {hint}\n")
+
+
+def _cut(text: str) -> str:
+    """A message as one line of bearable length."""
+    line = " ".join(text.split("\n"))
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def exit_code(error: SardonyxError) -> int:
     return EXIT_INTERNAL if error.code_name == "INTERNAL" else EXIT_FAILURE
+
+
+def as_error(error: BaseException) -> SardonyxError:
+    """The error itself, or one for what should not have come so far."""
+    if isinstance(error, SardonyxError):
+        return error
+    wrapped = SardonyxError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    wrapped.__cause__ = error
+    return wrapped

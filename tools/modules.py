@@ -2,128 +2,168 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any, TextIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
-from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
 
 from sardonyx.dialects.weights import WeightStore
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.dialects.weights_file import bind_weights
+from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.tools.text import Text, parse_text
 
-if TYPE_CHECKING:
-    from sardonyx.frontend.graph import ModelGraph
-
-
-def parse_text(ctx: Context, text: str, name: str, verify: bool = True) -> ModuleOp:
-    """Parse MLIR text.
-
-    Raises:
-        InvalidArgumentError: The text does not parse, or (with `verify`) is not valid; the location is its line.
-    """
-    try:
-        module = Parser(ctx, text, name).parse_module()
-        if verify:
-            module.verify()
-    except ParseError as error:
-        raise _parse_error(error, text, name) from error
-    except (VerifyException, DiagnosticException) as error:
-        raise InvalidArgumentError(_first_line(error), location=name) from error
-    return module
+STDIN = "-"
 
 
-def _parse_error(error: ParseError, text: str, name: str) -> InvalidArgumentError:
-    span: Any = error.span
-    line = text.count("\n", 0, span.start) + 1
-    column = span.start - (text.rfind("\n", 0, span.start) + 1) + 1
-    lines = text.splitlines() or [""]
-    shown = lines[min(line, len(lines)) - 1]
-    notes = [shown.rstrip(), " " * (column - 1) + "^"] if len(shown) < 400 else []
-    message = str(error.msg).strip().splitlines()
-    return InvalidArgumentError(
-        message[0] if message else "the text does not parse", location=f"{name}:{line}:{column}", notes=notes
-    )
+@dataclass(frozen=True)
+class Loaded:
+    """A graph and its weights. `origin` says where the weights come from whose bytes are in memory."""
 
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
-
-
-def read_text(source: str, stdin: Any) -> str:
-    """The text of a file, or of standard input for `-`."""
-    if source == "-":
-        return stdin.read()
-    try:
-        return Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArgumentError(f"cannot read '{source}': {_os_reason(error)}") from error
-
-
-def _os_reason(error: Exception) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-
-
-def load_onnx(source: str) -> ModelGraph:
-    from sardonyx.frontend.onnx.model import OnnxModel
-
-    return OnnxModel.open(source).compile()
-
-
-def load_function(source: str, signature: str | None) -> ModelGraph:
-    """Trace `file.py:function` by the signature given, else by the one that the function carries.
-
-    Raises:
-        InvalidArgumentError: The file or the function is not there, importing it fails, or no signature is known.
-    """
-    from sardonyx.frontend.signature import stored_signature
-    from sardonyx.frontend.trace import trace
-
-    path, _, name = source.rpartition(":")
-    function = _python_function(Path(path), name)
-    return trace(function, signature if signature is not None else stored_signature(function), name=name).graph
-
-
-def _python_function(path: Path, name: str) -> Callable[..., Any]:
-    if not path.is_file():
-        raise InvalidArgumentError(f"there is no file '{path}'")
-    spec = importlib.util.spec_from_file_location(f"sardonyx_user_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise InvalidArgumentError(f"'{path}' cannot be imported as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent.resolve()))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise InvalidArgumentError(f"importing '{path}' failed: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
-    found = getattr(module, name, None)
-    if not callable(found):
-        callables = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
-        raise InvalidArgumentError(
-            f"'{path}' has no function '{name}'", hint=f"it has: {', '.join(callables)}" if callables else None
-        )
-    return found
+    module: ModuleOp
+    store: WeightStore
+    origin: str
 
 
 def kind_of(source: str) -> str:
-    """'onnx', 'python' or 'mlir', by the name."""
+    """'onnx', 'python' or 'mlir', by the name.
+
+    Raises:
+        InvalidArgumentError: It names a Python file, but no function.
+    """
     if source.endswith(".onnx"):
         return "onnx"
     path, separator, name = source.rpartition(":")
     if separator and path.endswith(".py") and name.isidentifier():
         return "python"
-    if source.endswith(".py"):
-        raise InvalidArgumentError(f"'{source}' names no function", hint=f"write {source}:FUNCTION")
+    if source.endswith(".py") or (separator and path.endswith(".py")):
+        raise InvalidArgumentError(
+            f"'{source}' names no function", hint=f"write {path if separator else source}:FUNCTION"
+        )
     return "mlir"
 
 
-def store_of(graph: ModelGraph | None) -> WeightStore:
-    return graph.store if graph is not None else WeightStore()
+def load_text(ctx: Context, text: Text, source: str, weights: str | None) -> Loaded:
+    """Parse a text, and give its weights their bytes: from the file `weights`, else from the one beside the text.
+
+    Raises:
+        InvalidArgumentError: The text or the weights' file is wrong.
+    """
+    module = parse_text(ctx, text)
+    store = WeightStore()
+    bind_weights(module, store, None if source == STDIN else source, weights)
+    return Loaded(module, store, "")
+
+
+def load_onnx(source: str) -> Loaded:
+    """Import an ONNX model.
+
+    Raises:
+        SardonyxError: It cannot be read, or uses what Sardonyx has not.
+    """
+    from sardonyx.frontend.onnx.model import OnnxModel
+
+    graph = OnnxModel.open(source).compile()
+    return Loaded(graph.module, graph.store, f"an initializer of {source}")
+
+
+def load_function(source: str, signature: str | None, output: TextIO) -> Loaded:
+    """Trace `file.py:function` by the signature given, else by the one that the function carries.
+
+    What the file prints goes to `output`.
+
+    Raises:
+        InvalidArgumentError: The file or the function is not there, it fails, or no signature is known.
+    """
+    path_text, _, name = source.rpartition(":")
+    path = Path(path_text)
+    if not path.is_file():
+        raise InvalidArgumentError(f"there is no file '{path}'")
+    with contextlib.redirect_stdout(output), _importable(path.parent):
+        with _blaming(path, f"importing '{path}' failed"):
+            module = _execute(path)
+        function = _function_of(module, path, name)
+        from sardonyx.frontend.signature import parse_signature, stored_signature
+        from sardonyx.frontend.trace import trace
+
+        try:
+            wanted = stored_signature(function) if signature is None else parse_signature(signature)
+        except InvalidArgumentError as error:
+            if signature is None:
+                error.hint = (
+                    f"give one with --signature 'x: f32[batch,37]', or put @sardonyx.signature('...') on '{name}'"
+                )
+            raise
+        with _blaming(path, f"tracing '{name}' failed"):
+            graph = trace(function, wanted, name=name).graph
+    return Loaded(graph.module, graph.store, f"captured by {source}")
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """The time in which the file's neighbours can be imported, as when Python runs it."""
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(entry)
+
+
+@contextlib.contextmanager
+def _blaming(path: Path, what: str) -> Iterator[None]:
+    """Turn what the user's code raises into an error that names its line."""
+    try:
+        yield
+    except SardonyxError as error:
+        error.at(_user_line(error, path))
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SyntaxError) and error.filename == str(path):
+            where = f"{path}:{error.lineno}"
+        else:
+            where = _user_line(error, path)
+        text = f"{what}: {type(error).__name__}: {error}"
+        raise InvalidArgumentError(text, location=where, hint="--debug shows the traceback") from error
+
+
+def _user_line(error: BaseException, path: Path) -> str | None:
+    """The innermost line of the file that the error went through."""
+    wanted = path.resolve()
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).resolve() == wanted:
+            return f"{path}:{frame.lineno}"
+    return None
+
+
+def _execute(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"sardonyx_user_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InvalidArgumentError(f"'{path}' cannot be imported as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
+
+
+def _function_of(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:
+    found = getattr(module, name, None)
+    if callable(found):
+        return found
+    own = [n for n, v in vars(module).items() if callable(v) and getattr(v, "__module__", None) == module.__name__]
+    what = "is no function" if found is not None else "is not there"
+    raise InvalidArgumentError(
+        f"'{name}' {what} in '{path}'", hint=f"it has: {', '.join(own)}" if own else "it defines no functions"
+    )

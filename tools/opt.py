@@ -7,107 +7,54 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
+import os
 import sys
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from sardonyx.errors import InvalidArgumentError, SardonyxError
-from sardonyx.tools.diagnostics import EXIT_INTERNAL, EXIT_OK, EXIT_USAGE, exit_code, render
+from sardonyx.tools.diagnostics import (
+    EXIT_FAILURE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    as_error,
+    exit_code,
+    render,
+)
+from sardonyx.tools.opt_options import UsageError, parse_arguments
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-
-    from sardonyx.dialects.weights import WeightStore
-
-EPILOG = """examples:
-  sardonyx-opt graph.mlir -p compose-transposes,remove-dead-nodes
-  sardonyx-opt model.onnx -p fold-constants -t kernel
-  sardonyx-opt model.py:forward --signature 'x: f32[batch,37]' -t onnx -o forward.onnx
-  cat graph.mlir | sardonyx-opt -p simplify --print-ir-after-change --timing
-
-exit status: 0 success, 1 the input, a pass or the output failed, 2 the command line is wrong, 70 a defect"""
-
-
-class _UsageError(Exception):
-    """The command line is wrong; the message is complete."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _UsageError(f"{self.format_usage()}{self.prog}: error: {message}\n")
-
-
-def build_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="sardonyx-opt",
-        description="Read a graph, run passes over it, and write it in the form of a target.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        exit_on_error=False,
-    )
-    add = parser.add_argument
-    add("input", nargs="?", default="-", help="FILE.mlir, FILE.onnx, FILE.py:FUNCTION, or - for standard input (MLIR)")
-    add("-o", "--output", default="-", metavar="FILE", help="where the result goes (default: standard output)")
-    add("-p", "--pass-pipeline", "--passes", dest="pipeline", default="", metavar="PIPELINE",
-        help="passes to run, as 'name,name{option=value}' or 'builtin.module(...)'")  # fmt: skip
-    add("-t", "--target", default="mlir", metavar="TARGET", help="mlir (default), kernel, llvm-ir, asm, obj, onnx")
-    add("--signature", metavar="TEXT", help="the inputs of a Python function, as 'x: f32[batch,37], y: i64[]'")
-    add("--load", action="append", default=[], metavar="FILE.py", help="load passes and dialects from a Python file")
-    add("--weights", metavar="FILE", help="a safetensors file with the bytes of the weights that the text names")
-    add(
-        "--list-passes",
-        nargs="?",
-        const="own",
-        choices=["own", "all"],
-        help="list the passes with their options, and stop (all: those of xDSL too)",
-    )
-    add("--list-targets", action="store_true", help="list the targets, and stop")
-    add("--print-ir-before", nargs="?", const="*", action="append", default=[], metavar="PASS",
-        help="print the IR before this pass (without PASS: before every pass)")  # fmt: skip
-    add("--print-ir-after", nargs="?", const="*", action="append", default=[], metavar="PASS",
-        help="print the IR after this pass (without PASS: after every pass)")  # fmt: skip
-    add("--print-ir-before-all", action="store_true", help="print the IR before every pass")
-    add("--print-ir-after-all", action="store_true", help="print the IR after every pass")
-    add("--print-ir-after-change", action="store_true", help="print the IR after every pass that changed it")
-    add("--print-ir-after-failure", action="store_true", help="print the IR when a pass fails")
-    add("--timing", action="store_true", help="print how long everything took")
-    add("--statistics", action="store_true", help="print what the passes counted")
-    add("--verify-each", action="store_true", help="verify the IR after every pass that changed it")
-    add("--generic", "--print-op-generic", dest="generic", action="store_true", help="print MLIR's generic form")
-    add("--locations", "--print-debuginfo", dest="locations", action="store_true", help="print locations")
-    add("--split-input-file", action="store_true", help="treat parts between '// -----' lines as files of their own")
-    add("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
-    add("--debug", action="store_true", help="show Python tracebacks")
-    add("--version", action="store_true", help="print the version, and stop")
-    return parser
+    from sardonyx.tools.modules import Loaded
+    from sardonyx.tools.opt_targets import Result
+    from sardonyx.tools.text import Text
 
 
 def run(args: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> int:
     """Run the driver on the given streams; returns the exit status."""
     try:
         with contextlib.redirect_stdout(stdout):  # --help prints there
-            options = build_parser().parse_args(list(args))
-    except (_UsageError, argparse.ArgumentError) as error:
-        message = str(error)
-        stderr.write(message if message.endswith("\n") else f"sardonyx-opt: error: {message}\n")
+            options = parse_arguments(args)
+    except UsageError as error:
+        stderr.write(str(error))
         return EXIT_USAGE
     except SystemExit as stop:
         return int(stop.code or 0)
+    driver = _Driver(options, stdin, stdout, stderr)
     try:
-        return _Driver(options, stdin, stdout, stderr).run()
-    except SardonyxError as error:
-        if options.debug:
-            raise
-        render(error, stderr, None if options.input == "-" else options.input)
-        return exit_code(error)
+        return driver.run()
     except BrokenPipeError:
-        return EXIT_OK
-    except Exception as error:
-        if options.debug:
-            raise
-        stderr.write(f"error: {type(error).__name__}: {error} [INTERNAL]\n  hint: --debug shows where\n")
-        return EXIT_INTERNAL
+        return EXIT_OK  # the reader had enough
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except UsageError as error:
+        stderr.write(str(error))
+        return EXIT_USAGE
+    except Exception as error:  # noqa: BLE001 -- the outermost frame: what comes so far is reported, as a defect
+        return driver.report(error)
 
 
 class _Driver:
@@ -116,161 +63,208 @@ class _Driver:
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
+        self.source = "<stdin>" if options.input == "-" else str(options.input)
+
+    def report(self, error: Exception) -> int:
+        """Print an error; returns its exit status."""
+        known = as_error(error)
+        render(known, self.stderr, self.source, self.options.debug)
+        return exit_code(known)
 
     def run(self) -> int:
         options = self.options
         if options.version:
             from sardonyx import __version__
 
-            self.stdout.write(f"sardonyx-opt {__version__}\n")
+            self._print(f"sardonyx-opt {__version__}\n")
             return EXIT_OK
-        self._load_plugins()
+        for path in options.load:
+            from sardonyx.passes.registry import load_file
+
+            load_file(path)
         if options.list_passes:
-            self._list_passes()
+            from sardonyx.tools.opt_report import pass_list
+
+            self._print(pass_list(everything=options.list_passes == "all"))
             return EXIT_OK
         from sardonyx.tools.opt_targets import TARGETS
 
         if options.list_targets:
-            for name, entry in TARGETS.items():
-                self.stdout.write(f"{name:10s} {entry.summary}\n")
+            self._print("".join(f"{name:10s} {entry.summary}\n" for name, entry in TARGETS.items()))
             return EXIT_OK
-        if options.target not in TARGETS:
-            raise _unknown_target(options.target, list(TARGETS))
-        self.target = TARGETS[options.target]
-        if self.target.binary and options.output == "-" and getattr(self.stdout, "buffer", None) is None:
-            raise InvalidArgumentError(f"target '{options.target}' writes bytes", hint="give a file with -o")
-        from sardonyx.passes.context import make_context
-        from sardonyx.passes.pipeline import parse
-
-        self.context = make_context(options.allow_unregistered_dialect)
-        parse(options.pipeline)  # a wrong name or option is told before any work
+        with _as_usage():
+            self._check()
         parts = self._parts()
-        results = [self._one(text) for text in parts]
-        self._write(results)
-        return EXIT_OK
+        results: list[Result] = []
+        status = EXIT_OK
+        for part in parts:
+            try:
+                results.append(self._one(part))
+            except Exception as error:  # noqa: BLE001 -- reported, and the other parts have their turn
+                status = max(status, self.report(error))
+        if status == EXIT_OK or options.output == "-":
+            self._write(results)
+        return status
 
-    def _load_plugins(self) -> None:
-        if not self.options.load:
-            return
-        from sardonyx.passes.registry import load_file
-
-        for path in self.options.load:
-            load_file(path)
-
-    def _list_passes(self) -> None:
+    def _check(self) -> None:
+        """What is wrong with the command line is told before any work is done."""
         from sardonyx.passes import registry
-        from sardonyx.passes.pipeline import describe_options
-
-        for name, entry in sorted(registry.entries().items()):
-            if entry.origin == "xdsl" and self.options.list_passes == "own":
-                continue
-            self.stdout.write(f"{name}\n")
-            if entry.summary:
-                self.stdout.write(f"    {entry.summary}\n")
-            if entry.origin == "sardonyx":
-                options = describe_options(entry.load())
-                if options != "none":
-                    self.stdout.write(f"    options: {options}\n")
-
-    # ---- input
-    def _parts(self) -> list[str | None]:
-        """The texts to work on; one None for an input that is no text."""
-        from sardonyx.tools.modules import kind_of, read_text
-
-        if kind_of(self.options.input) != "mlir":
-            return [None]
-        text = read_text(self.options.input, self.stdin)
-        if not self.options.split_input_file:
-            return [text]
-        parts: list[str | None] = []
-        lines = 0
-        for part in text.split("\n// -----"):
-            body = part if not parts else part.partition("\n")[2]
-            parts.append("\n" * lines + body)  # so that lines count from the top of the file
-            lines += part.count("\n") + 1
-        return parts
-
-    def _read(self, text: str | None) -> tuple[ModuleOp, WeightStore]:
-        from sardonyx.tools import modules
-
-        source = self.options.input
-        if text is None:
-            if modules.kind_of(source) == "onnx":
-                graph = modules.load_onnx(source)
-            else:
-                graph = modules.load_function(source, self.options.signature)
-            return graph.module, graph.store
-        module = modules.parse_text(self.context, text, "<stdin>" if source == "-" else source)
-        store = modules.store_of(None)
-        from sardonyx.dialects.weights_file import bind_weights
-
-        bind_weights(module, store, source if source != "-" else None, self.options.weights)
-        return module, store
-
-    # ---- work
-    def _one(self, text: str | None) -> Any:
-        from sardonyx.passes.pipeline import PassManager
-        from sardonyx.tools.opt_report import IRPrinting, print_statistics, print_timing
-        from sardonyx.tools.opt_targets import PrintOptions, print_module
+        from sardonyx.passes.pipeline import parse
+        from sardonyx.tools.modules import kind_of
+        from sardonyx.tools.opt_targets import TARGETS
 
         options = self.options
-        begin = time.perf_counter()
-        module, store = self._read(text)
-        parsed = time.perf_counter()
+        if options.target not in TARGETS:
+            raise registry.unknown("target", options.target, TARGETS, f"targets: {', '.join(TARGETS)}")
+        self.target = TARGETS[options.target]
+        self.kind = kind_of(options.input)
+        if options.signature is not None and self.kind != "python":
+            raise InvalidArgumentError("--signature is for a function of a Python file", hint="write FILE.py:FUNCTION")
+        for option, given in (("--weights", options.weights), ("--split-input-file", options.split_input_file)):
+            if given and self.kind != "mlir":
+                raise InvalidArgumentError(f"{option} is for MLIR text, and '{options.input}' is none")
+        if self.target.binary and options.output == "-" and self.stdout.isatty():
+            raise InvalidArgumentError(f"target '{options.target}' writes bytes", hint="give a file with -o")
+        passes = parse(options.pipeline)
+        printed = (options.print_ir_before | options.print_ir_after) - {"*"}
+        known = {*registry.entries(), *(p.name for p in passes)} if printed else ()
+        for name in printed:
+            if name not in known:
+                raise registry.unknown("pass", name, known, "see --list-passes")
+
+    # ---- input
+    def _parts(self) -> list[Text | None]:
+        """The texts to work on; one None for an input that is no text."""
+        from sardonyx.tools.text import Text, read_text, split_text
+
+        if self.kind != "mlir":
+            return [None]
+        if self.options.input == "-" and self.stdin.isatty():
+            self.stderr.write("sardonyx-opt: reading MLIR text from the terminal; --help explains the command\n")
+        text = Text(read_text(self.options.input, self.stdin), self.source)
+        return list(split_text(text)) if self.options.split_input_file else [text]
+
+    def _read(self, text: Text | None) -> Loaded:
+        from sardonyx.passes.context import make_context
+        from sardonyx.tools import modules
+        from sardonyx.tools.text import verify_located
+
+        self.context = make_context(self.options.allow_unregistered_dialect)
+        if text is not None:
+            return modules.load_text(self.context, text, self.options.input, self.options.weights)
+        if self.kind == "onnx":
+            loaded = modules.load_onnx(self.options.input)
+        else:
+            loaded = modules.load_function(self.options.input, self.options.signature, self.stderr)
+        verify_located(loaded.module, "the imported graph is invalid", self.source)
+        return loaded
+
+    # ---- work
+    def _one(self, text: Text | None) -> Result:
+        from sardonyx.passes.pipeline import PassManager
+        from sardonyx.tools.opt_report import IRPrinting, print_statistics, print_timing
+        from sardonyx.tools.opt_targets import PrintOptions, Result, print_module
+        from sardonyx.tools.text import verify_located
+
+        options = self.options
         style = PrintOptions(options.generic, options.locations)
+        begin = time.perf_counter()
+        loaded = self._read(text)
+        parsed = time.perf_counter()
         printing = IRPrinting(
             self.stderr,
             lambda m: print_module(m, style),
-            frozenset(options.print_ir_before) | (frozenset("*") if options.print_ir_before_all else frozenset()),
-            frozenset(options.print_ir_after) | (frozenset("*") if options.print_ir_after_all else frozenset()),
+            options.print_ir_before,
+            options.print_ir_after,
             options.print_ir_after_change,
             options.print_ir_after_failure,
         )
+        given = {weight.key for weight in loaded.store}
         manager = PassManager(options.pipeline, [printing], verify_each=options.verify_each)
-        report = manager.run(module, self.context)
+        report = manager.run(loaded.module, self.context)
+        if report.changed and not options.verify_each:
+            try:
+                verify_located(loaded.module, "the passes left invalid IR")
+            except InvalidArgumentError as error:
+                error.code_name = "INTERNAL"
+                error.hint = "--verify-each names the pass"
+                raise
         passed = time.perf_counter()
-        result = self.target.emit(module, store, style)
+        result = Result(self.target.emit(loaded.module, loaded.store, style), loaded, frozenset(given))
         if options.statistics:
             print_statistics(report, self.stderr)
         if options.timing:
             print_timing(report, parsed - begin, time.perf_counter() - passed, self.stderr)
-        self.module, self.store = module, store
         return result
 
     # ---- output
-    def _write(self, results: Sequence[Any]) -> None:
-        from sardonyx.dialects.weights_file import write_whole
+    def _write(self, results: Sequence[Result]) -> None:
+        from sardonyx.tools.opt_targets import weights_note, write_result
 
+        name = self.options.target
         if self.target.binary:
             if len(results) != 1:
-                raise InvalidArgumentError(f"target '{self.options.target}' takes one module")
-            content = results[0]
+                if not results:
+                    return
+                raise InvalidArgumentError(f"target '{name}' writes one module, and the input has {len(results)}")
+            content = results[0].content
         else:
-            content = "// -----\n".join(results)
+            on_stdout = name == "mlir" and self.options.output == "-"
+            content = "// -----\n".join(r.text + (weights_note(r) if on_stdout else "") for r in results)
         if self.options.output == "-":
-            if isinstance(content, bytes):
-                self.stdout.buffer.write(content)  # pyright: ignore[reportAttributeAccessIssue]
-            else:
+            self._print(content)
+        else:
+            write_result(name, results, content, Path(self.options.output), self.stderr)
+
+    def _print(self, content: str | bytes) -> None:
+        """Write to standard output, as UTF-8 whatever the locale.
+
+        Raises:
+            BrokenPipeError: Nobody reads it any more.
+            SardonyxError: It cannot be written.
+        """
+        try:
+            self.stdout.flush()
+            buffer = getattr(self.stdout, "buffer", None)
+            if buffer is not None:
+                buffer.write(content.encode() if isinstance(content, str) else content)
+            elif isinstance(content, str):
                 self.stdout.write(content)
-            return
-        if self.options.target == "mlir" and len(results) == 1:
-            from sardonyx.dialects.weights_file import save_weights, weights_path
+            else:
+                raise InvalidArgumentError(f"target '{self.options.target}' writes bytes", hint="give a file with -o")
+            self.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise InvalidArgumentError(f"cannot write to standard output: {error.strerror}") from error
 
-            save_weights(self.module, weights_path(self.options.output))
-        write_whole(self.options.output, content if isinstance(content, bytes) else content.encode())
+
+@contextlib.contextmanager
+def _as_usage() -> Iterator[None]:
+    """What is raised inside is the fault of the command line."""
+    try:
+        yield
+    except SardonyxError as error:
+        notes = "".join(f"  {note}\n" for note in error.notes)
+        hint = f"  hint: {error.hint}\n" if error.hint else ""
+        raise UsageError(f"sardonyx-opt: error: {error.message}\n{notes}{hint}") from error
 
 
-def _unknown_target(name: str, known: Sequence[str]) -> InvalidArgumentError:
-    import difflib
-
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"targets: {', '.join(known)}"
-    return InvalidArgumentError(f"there is no target '{name}'", hint=hint)
+def close_stdout(status: int) -> int:
+    """Flush standard output at the end of a command; what cannot be flushed makes no noise when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            return status or EXIT_FAILURE
+    return status
 
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:], sys.stdin, sys.stdout, sys.stderr))
+    gc.disable()  # one command, one graph: collecting costs a fifth of the time and frees nothing of size
+    sys.exit(close_stdout(run(sys.argv[1:], sys.stdin, sys.stdout, sys.stderr)))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ from typing import TextIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sardonyx.passes.pipeline import Instrumentation, PassReport, PipelineReport
+from sardonyx.passes import registry
+from sardonyx.passes.base import SxPass
+from sardonyx.passes.pipeline import Instrumentation, PassReport, PipelineReport, describe_options
 
 
 @dataclass
@@ -65,3 +67,26 @@ def print_statistics(report: PipelineReport, stream: TextIO) -> None:
         stream.write(f"{entry.name}{'' if entry.changed else ' (no change)'}\n")
         for name, value in sorted(entry.statistics.items()):
             stream.write(f"  {value:8d}  {name}\n")
+
+
+def pass_list(everything: bool = False) -> str:
+    """The passes by name: what each does, its options, and its numeric promise; with `everything`, xDSL's too."""
+    lines: list[str] = []
+    for name, entry in sorted(registry.entries().items()):
+        if entry.origin == "xdsl":
+            if everything:
+                lines.append(f"{name}\n    of xDSL")
+            continue
+        cls = entry.load()
+        lines.append(name)
+        summary = entry.summary or (cls.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        if summary:
+            lines.append(f"    {summary}")
+        if entry.origin != "sardonyx":
+            lines.append(f"    from: {entry.origin}")
+        options = describe_options(cls)
+        if options != "none":
+            lines.append(f"    options: {options}")
+        if issubclass(cls, SxPass):
+            lines.append(f"    promise: {cls.PROMISE}")
+    return "\n".join(lines) + "\n"

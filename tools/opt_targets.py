@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
-from sardonyx.dialects.weights import WeightStore
+from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
+from sardonyx.dialects.weights_file import module_weights, weights_path, write_files, write_weights
+from sardonyx.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from sardonyx.backends.llvm.codegen.text import ModuleText
+    from sardonyx.frontend.onnx.model import OnnxModel
+    from sardonyx.tools.modules import Loaded
 
 Output = str | bytes
 
@@ -29,6 +38,19 @@ class TargetEntry:
     summary: str
     binary: bool
     emit: Callable[[ModuleOp, WeightStore, PrintOptions], Output]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was made of one input: the target's content, the graph, and the keys of the weights that it came with."""
+
+    content: Output
+    loaded: Loaded
+    given: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        return self.content if isinstance(self.content, str) else self.content.decode()
 
 
 def print_module(module: ModuleOp, options: PrintOptions) -> str:
@@ -54,35 +76,40 @@ def _kernel(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Outp
     return print_module(lowered, options)
 
 
-def _llvm_ir(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
+def _generated(module: ModuleOp) -> ModuleText:
     from sardonyx.backends.llvm.compile import emit_module
     from sardonyx.backends.llvm.lowering.graph import lower_graph
 
-    return str(emit_module(lower_graph(module))[0])
+    return emit_module(lower_graph(module))[0]
+
+
+def _llvm_ir(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
+    text = str(_generated(module))
+    return text if text.endswith("\n") else text + "\n"
 
 
 def _asm(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
-    from sardonyx.backends.llvm.compile import emit_module
-    from sardonyx.backends.llvm.lowering.graph import lower_graph
     from sardonyx.backends.llvm.runtime.jit import to_assembly
 
-    return to_assembly(emit_module(lower_graph(module))[0])
+    return to_assembly(_generated(module))
 
 
 def _object(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
-    from sardonyx.backends.llvm.compile import emit_module
-    from sardonyx.backends.llvm.lowering.graph import lower_graph
     from sardonyx.backends.llvm.runtime.jit import to_object
 
-    return to_object(emit_module(lower_graph(module))[0])
+    return to_object(_generated(module))
 
 
-def _onnx(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
+def _onnx_model(module: ModuleOp, store: WeightStore) -> OnnxModel:
+    """The graph as it stands: what the user wants optimized, the pipeline says."""
     from sardonyx.frontend.graph import ModelGraph
     from sardonyx.frontend.onnx.model import OnnxModel
 
-    model = OnnxModel.from_graph(ModelGraph(module, store), optimize=False)
-    return model.to_proto().SerializeToString(deterministic=True)
+    return OnnxModel.from_graph(ModelGraph(module, store), optimize=False)
+
+
+def _onnx(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
+    return _onnx_model(module, store).to_proto().SerializeToString(deterministic=True)
 
 
 TARGETS: dict[str, TargetEntry] = {
@@ -93,3 +120,53 @@ TARGETS: dict[str, TargetEntry] = {
     "obj": TargetEntry("an object file for this machine", True, _object),
     "onnx": TargetEntry("an ONNX file", True, _onnx),
 }
+
+
+# ---- weights beside the text
+
+
+def weights_note(result: Result) -> str:
+    """Comment lines that say where the bytes of each weight are that the text names."""
+    weights = module_weights(result.loaded.module)
+    if not weights:
+        return ""
+    lines = [f'//   "{key}": {_origin(key, weight, result)}\n' for key, weight in weights.items()]
+    return "// The bytes of the weights (-o FILE.mlir writes them beside the text):\n" + "".join(lines)
+
+
+def _origin(key: str, weight: Weight | None, result: Result) -> str:
+    if weight is None:
+        return "not here; --weights FILE gives them"
+    what = f"{weight.dtype}{list(weight.shape)}"
+    if isinstance(weight.content, FileSlice):
+        at = weight.content
+        return f"{what}, {at.length} bytes at {at.offset} of {at.path}"
+    if key in result.given and result.loaded.origin:
+        return f"{what}, {result.loaded.origin}"
+    return f"{what}, made by a pass"
+
+
+def write_result(target: str, results: Sequence[Result], content: Output, path: Path, stderr: TextIO) -> None:
+    """Write the output file whole, and with MLIR text the weights beside it; all or nothing.
+
+    Weights whose bytes are not here are left out, which `stderr` is told.
+
+    Raises:
+        InvalidArgumentError: It cannot be written, or the parts of a split input name weights.
+    """
+    raw = content.encode() if isinstance(content, str) else content
+    files = [(path, lambda file: file.write(raw))]
+    if target == "mlir":
+        named = [module_weights(r.loaded.module) for r in results]
+        if len(results) > 1 and any(named):
+            raise InvalidArgumentError("several parts name weights, and one file cannot hold them; write each part")
+        weights = {key: weight for part in named for key, weight in part.items()}
+        here = {key: weight for key, weight in weights.items() if weight is not None}
+        missing = [key for key in weights if key not in here]
+        regular = path.is_file() or not path.exists()
+        if missing:
+            some = ", ".join(f"'{key}'" for key in missing[:3]) + (", ..." if len(missing) > 3 else "")
+            stderr.write(f"{path}: note: {len(missing)} weights are without their bytes ({some})\n")
+        if here and regular:
+            files.insert(0, (weights_path(path), lambda file: write_weights(here, file)))
+    write_files(files)
