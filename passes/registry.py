@@ -43,7 +43,7 @@ _OURS: dict[str, tuple[str, str]] = {
     "simplify": ("sardonyx.passes.simplify:SimplifyPass", "algebraic identities that are exact, known shapes"),
     "infer-types": ("sardonyx.passes.infer_types:InferTypesPass", "refine all types by inference"),
     "legalize-for-opset": (
-        "sardonyx.backends.onnx.legalize:LegalizeForOpset",
+        "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
         "rewrite what an ONNX opset cannot state, or refuse",
     ),
 }

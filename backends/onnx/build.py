@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import metadata
+
 from xdsl.dialects.builtin import ModuleOp
 
-import sardonyx
 from sardonyx.backends.onnx.check import check_model
 from sardonyx.backends.onnx.emit import Skeleton, emit
-from sardonyx.backends.onnx.legalize import LegalizeForOpset, OpsetError
+from sardonyx.backends.onnx.legalize import LegalizeForOpsetPass, OpsetError
 from sardonyx.backends.onnx.options import DEFAULT_OPSET, MAX_OPSET, MIN_OPSET, ExportOptions
 from sardonyx.dialects.module import get_opset
 from sardonyx.dialects.weights import WeightStore
+from sardonyx.errors import UnsupportedError
 from sardonyx.passes import registry
 from sardonyx.passes.base import SxPass
 
+CONTRIB = "com.microsoft"
 OPTIMIZE = ("compose-transposes", "remove-dead-nodes")
 """The passes of `optimize=True`."""
 
@@ -29,11 +33,26 @@ def build(module: ModuleOp, store: WeightStore, options: ExportOptions) -> Skele
     if options.optimize:
         _optimize(work)
     work, opset = _legalized(work, options.opset_version, get_opset(module))
-    producer = options.producer_name or "sardonyx"
-    skeleton = emit(work, store, opset, producer, sardonyx.__version__)
+    skeleton = emit(work, store, opset, options.producer_name or "sardonyx", _version())
+    if not options.contrib_ops:
+        _refuse_contrib(skeleton)
     if options.check:
         check_model(skeleton.proto, skeleton.contents)
     return skeleton
+
+
+def _refuse_contrib(skeleton: Skeleton) -> None:
+    for node in skeleton.proto.graph.node:
+        if node.domain == CONTRIB:
+            raise UnsupportedError(
+                f"{node.op_type} is an operator of {CONTRIB}, which contrib_ops=False rules out",
+                location=f"node '{node.name}'",
+            )
+
+
+@cache
+def _version() -> str:
+    return metadata.version("sardonyx")
 
 
 def _optimize(module: ModuleOp) -> None:
@@ -47,13 +66,13 @@ def _optimize(module: ModuleOp) -> None:
 def _legalized(module: ModuleOp, named: int, own: int | None) -> tuple[ModuleOp, int]:
     """The module in the form of an opset, and the opset: the named one, else the lowest from the default up."""
     if named:
-        LegalizeForOpset(named).execute(module)
+        LegalizeForOpsetPass(named).execute(module)
         return module, named
     opset = own if own is not None and MIN_OPSET <= own <= MAX_OPSET else DEFAULT_OPSET
     while True:
         work = module.clone()
         try:
-            LegalizeForOpset(opset).execute(work)
+            LegalizeForOpsetPass(opset).execute(work)
         except OpsetError as error:
             if error.lowest is None:
                 raise

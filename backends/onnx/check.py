@@ -9,14 +9,19 @@ from onnx import checker, shape_inference
 
 from sardonyx.backends.onnx.emit import Content
 from sardonyx.backends.onnx.tensors import fill
+from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import SardonyxError
 
 MAX_INSIDE = 4096
-"""Initializers with more bytes are checked by type alone: their contents say nothing about the graph."""
+"""Initializers with more bytes, and those in files, are checked by type: their contents say nothing about the graph."""
 
 
 class ModelCheckError(SardonyxError):
     """ONNX's tools refuse a model that Sardonyx made: a fault of Sardonyx."""
+
+
+def _in_file(content: Content) -> bool:
+    return isinstance(content, Weight) and isinstance(content.content, FileSlice)
 
 
 def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None:
@@ -38,7 +43,9 @@ def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None
         content = contents.get(tensor.name)
         if content is None:
             copy.graph.initializer.append(tensor)
-        elif content.nbytes <= MAX_INSIDE:
+        elif content.nbytes <= MAX_INSIDE and not (
+            isinstance(content, Weight) and isinstance(content.content, FileSlice)
+        ):
             filled = copy.graph.initializer.add()
             filled.CopyFrom(tensor)
             fill(filled, content)

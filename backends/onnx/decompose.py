@@ -232,6 +232,20 @@ def _trilu(op: SxOp, b: Expansion, opset: int) -> Values:
     return [b("where", keep, x, b.constant(0, dtype_of(x)))]
 
 
+@decomposes("space_to_depth")
+def _space_to_depth(op: SxOp, b: Expansion, opset: int) -> Values:
+    """`mode` before opset 28: blocks cut out by a Reshape, moved by a Transpose."""
+    (x,) = _operands(op)
+    sizes = [d.static_value for d in dims_of(x)[1:]]
+    block = op.attr("blocksize")
+    channels, height, width = (*sizes, None, None, None)[:3]
+    if channels is None or height is None or width is None or op.attr("mode") != "CRD":
+        return None
+    cut = b("reshape", x, b.constant([0, channels, height // block, block, width // block, block], int64))
+    moved = b("transpose", cut, perm=(0, 1, 3, 5, 2, 4))
+    return [b("reshape", moved, b.constant([0, channels * block**2, height // block, width // block], int64))]
+
+
 REDUCES_TO_ITSELF = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod")
 
 

@@ -28,7 +28,7 @@ class OpsetError(UnsupportedError):
 
 
 @dataclass(frozen=True)
-class LegalizeForOpset(SxPass):
+class LegalizeForOpsetPass(SxPass):
     """Rewrite each op that ONNX's opset `version` cannot state as one node.
 
     Cases:

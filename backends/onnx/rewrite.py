@@ -63,7 +63,7 @@ class Expansion:
             if value is None:
                 continue
             if value.owner in self.made:
-                value._type = refine(result.type, value.type, self.op)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+                value._type = refine(result.type, value.type, self.op)
             result.replace_all_uses_with(value)
         self.op.detach()
         self.op.erase()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from onnx import defs
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DictionaryAttr
 
 from sardonyx.backends.onnx import opaque
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable, generic_form, put_attribute
-from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Proof, divides
 from sardonyx.dialects.sx.support import is_unranked
@@ -20,7 +20,8 @@ def _split(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeF
     """Before opset 18 a Split without sizes means equal parts, and has no attribute that counts them."""
     if "num_outputs" in schema.attributes or op.attr("num_outputs") is None:
         return generic_form(op, form, schema, opset)
-    dims = None if is_unranked(op.slots[0]) else dims_of(op.slots[0])
+    data = op.slots[0]
+    dims = None if data is None or is_unranked(data) else dims_of(data)
     if dims is None or divides(len(op.results), dims[op.attr("axis")]) is not Proof.PROVED:
         raise Unstatable("Split into parts that may be unequal has no form in it")
     node = NodeForm(form.name, form.domain, list(op.slots), list(op.results))
@@ -35,6 +36,29 @@ def _mod(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeFor
     return generic_form(op, form, schema, opset)
 
 
+def _pool(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
+    """Before opset 22 `ceil_mode` did not say that a window which starts behind the data is dropped."""
+    data = op.slots[0]
+    if opset < 22 and op.attr("ceil_mode") and data is not None and op.attr("auto_pad") in (None, "NOTSET"):
+        sizes, found = static_shape(data), static_shape(op.results[0])
+        if sizes is not None and found is not None and _ceiled(op, sizes[2:]) != found[2:]:
+            raise Unstatable("a last window that starts behind the data has another meaning in it")
+    return generic_form(op, form, schema, opset)
+
+
+def _ceiled(op: SxOp, sizes: Sequence[int]) -> tuple[int, ...]:
+    """The extents by the formula of the older opsets."""
+    rank = len(sizes)
+    kernel = op.attr("kernel_shape")
+    strides, dilations = op.attr("strides") or (1,) * rank, op.attr("dilations") or (1,) * rank
+    pads = op.attr("pads") or (0,) * (2 * rank)
+    out: list[int] = []
+    for axis, size in enumerate(sizes):
+        span = size + pads[axis] + pads[axis + rank] - ((kernel[axis] - 1) * dilations[axis] + 1)
+        out.append(-(-span // strides[axis]) + 1)
+    return tuple(out)
+
+
 def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
     """The node of an unknown operator, as it was."""
     attributes = op.properties.get("attrs")
@@ -42,4 +66,9 @@ def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
     return NodeForm(form.name, form.domain, list(op.slots), list(op.results), stated, op.attr("overload"))
 
 
-SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {"sx.split": _split, "sx.mod": _mod}
+SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
+    "sx.split": _split,
+    "sx.mod": _mod,
+    "sx.max_pool": _pool,
+    "sx.average_pool": _pool,
+}

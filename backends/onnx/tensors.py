@@ -132,7 +132,7 @@ def raw_view(content: Weight | Array) -> memoryview:
     if sys.byteorder == "big":
         array = array.byteswap()
     flat = np.ascontiguousarray(array).reshape(-1)
-    return memoryview(flat.view(np.uint8)) if flat.size else memoryview(b"")
+    return flat.view(np.uint8).data if flat.size else memoryview(b"")
 
 
 def fill(proto: onnx.TensorProto, content: Weight | Array) -> None:

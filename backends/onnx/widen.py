@@ -98,7 +98,7 @@ def _between_casts(
     expansion.add(wide)
     try:
         for result, ty in zip(wide.results, wide.infer(), strict=True):
-            result._type = ty  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+            result._type = ty
         form_of(wide, opset)
     except (Unstatable, InferenceError):
         expansion.undo()

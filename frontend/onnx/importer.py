@@ -28,7 +28,7 @@ from sardonyx.dialects.attributes import (
 )
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.module import create_module, main_function, set_opset, set_outputs
-from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.constant import MAX_DENSE_BYTES, ConstantOp
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError, SardonyxError, UnsupportedError
 from sardonyx.frontend.onnx import inline
@@ -164,12 +164,13 @@ class Importer:
         where = f"initializer '{tensor.name}'"
         content = self.weights.get(tensor.name) if scope.depth == 0 else None
         file = self.files.get(tensor.name) if scope.depth == 0 else None
-        if isinstance(content, Weight):
-            return self.add(ConstantOp.of_weight(self._known(content), location))
         if file is not None:
             dtype = dtype_from_onnx(tensor.data_type, where)
-            shape = tensor_shape(tensor, dtype, where)
-            return self.add(ConstantOp.of_weight(self.store.add_file(file, dtype, shape, name), location))
+            content = Weight(name, dtype, tensor_shape(tensor, dtype, where), file)
+        if isinstance(content, Weight):
+            if content.nbytes > MAX_DENSE_BYTES:
+                return self.add(ConstantOp.of_weight(self._known(content), location))
+            content = content.array()  # inference looks at small ones
         array = content if content is not None else array_from_proto(tensor, where)
         return self.add(ConstantOp.of(array, self.store, name, location))  # pyright: ignore[reportArgumentType]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
-from onnx import defs
 from xdsl.dialects.builtin import UnrankedTensorType
 from xdsl.ir import SSAValue
 
@@ -84,8 +83,11 @@ def _bind(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], left
     return bound
 
 
-def body_of(schema: defs.OpSchema, n: NodeContext) -> onnx.FunctionProto | None:
-    """The function by which ONNX defines the operator, for these attributes and input types."""
+def body_of(schema: Any, n: NodeContext) -> onnx.FunctionProto | None:
+    """The function by which ONNX defines the operator, for these attributes and input types.
+
+    `schema` is an `onnx.defs.OpSchema`; its stubs lack what is asked of it here.
+    """
     data = b""
     if schema.has_context_dependent_function:
         types = [_type_of(v).SerializeToString() for v in n.inputs]

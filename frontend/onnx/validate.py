@@ -20,7 +20,7 @@ from sardonyx.errors import InvalidArgumentError, SardonyxError
 Opsets = Mapping[str, int]
 FunctionKey = tuple[str, str, str]
 
-_PYTHON_TYPES = {
+_KINDS: dict[int, str] = {
     onnx.AttributeProto.FLOAT: "a float", onnx.AttributeProto.INT: "an int", onnx.AttributeProto.STRING: "a string",
     onnx.AttributeProto.TENSOR: "a tensor", onnx.AttributeProto.GRAPH: "a graph", onnx.AttributeProto.FLOATS: "floats",
     onnx.AttributeProto.INTS: "ints", onnx.AttributeProto.STRINGS: "strings",
@@ -258,9 +258,9 @@ def check_node(node: onnx.NodeProto, schema: defs.OpSchema | None) -> None:
         what = schema.attributes.get(name)
         if what is None:
             raise InvalidArgumentError(f"{node.op_type} has no attribute '{name}'", location=describe(node))
-        kind = attribute.type
-        if not attribute.ref_attr_name and kind != int(what.type):
-            wanted, found = (_PYTHON_TYPES.get(k, "of another type") for k in (int(what.type), kind))
+        kind = what.type.value
+        if not attribute.ref_attr_name and attribute.type != kind:
+            found, wanted = (_KINDS.get(k, "of another type") for k in (attribute.type, kind))
             raise InvalidArgumentError(f"its attribute '{name}' is {found}, not {wanted}", location=describe(node))
     if schema is None:
         return
