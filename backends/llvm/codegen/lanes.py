@@ -6,6 +6,7 @@ a number that meets a `Value` becomes a literal (a splat) of its type. Compariso
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 
 from sardonyx.backends.llvm.codegen.text import FunctionBuilder, LType, float_literal, literal
@@ -265,8 +266,6 @@ def split(a: Value) -> tuple[Value, Value]:
 
 def bit_pattern(scalar: str, number: float) -> int:
     """The representation of a float or double number as an integer."""
-    import struct
-
     if scalar == "double":
         return int(float_literal(scalar, number), 16)
     return struct.unpack("<I", struct.pack("<f", number))[0]

@@ -6,7 +6,9 @@ newer and on AArch64; there are no branches (fmod and mod hold a loop), so a sca
 vector's lane. Half and bfloat go through float: see `conversions`.
 
 `ULP_BOUNDS` states the largest error against the exact result, in units in the last place of the result's type, with
-and without FMA. tests/backends/llvm/test_math.py holds each function to it.
+and without FMA. For float it was found by running every float of the region where a function bends (where float goes
+through double: 2^24 and more), for double by millions of samples, to which it adds a margin: no proof, but measured.
+tests/backends/llvm/test_math.py holds each function to it.
 """
 
 from __future__ import annotations
@@ -75,20 +77,20 @@ MATH: dict[str, Operation] = {name: lanewise(function) for name, function in FUN
 # (float, double), each for every finite argument; half and bfloat are within 0.501 of a unit of theirs.
 _BOUNDS: dict[str, tuple[float, float]] = {
     "exp": (1.0, 0.95),
-    "exp2": (1.25, 1.15),
+    "exp2": (1.25, 1.2),
     "expm1": (1.1, 1.2),
-    "sigmoid": (2.3, 2.2),
-    "tanh": (1.5, 1.8),
-    "sinh": (1.8, 1.8),
+    "sigmoid": (2.45, 2.4),
+    "tanh": (1.5, 1.85),
+    "sinh": (2.1, 2.1),
     "cosh": (1.5, 1.5),
     "erf": (1.2, 1.4),
     "log": (0.9, 0.95),
-    "log2": (0.9, 0.95),
+    "log2": (0.95, 1.05),
     "log1p": (1.0, 0.95),
-    "softplus": (1.8, 1.6),
-    "asinh": (1.9, 1.7),
-    "acosh": (2.3, 2.1),
-    "atanh": (2.1, 1.95),
+    "softplus": (1.75, 1.75),
+    "asinh": (1.8, 1.85),
+    "acosh": (2.2, 2.2),
+    "atanh": (2.1, 2.1),
     "pow": (0.51, 1.3),
     "sin": (0.51, 0.85),
     "cos": (0.51, 0.85),

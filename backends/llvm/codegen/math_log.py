@@ -146,7 +146,7 @@ def asinh(x: Value) -> Value:
 def acosh(x: Value) -> Value:
     t = x - 1.0
     big = x > {"float": 2.0**26, "double": 2.0**55}[x.ty.scalar]
-    argument = where(big, x, t + (t * (x + 1.0)).sqrt())
+    argument = where(big, x, t + fma(t, t, t + t).sqrt())
     result = log1p_of_finite(argument) + where(big, x.like(math.log(2)), 0.0)
     return where(x < 1.0, math.nan, where(x < math.inf, result, x))
 
