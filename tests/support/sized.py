@@ -16,7 +16,7 @@ from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.sx import BY_NAME
 
 
-def op(name: str) -> type[SxOp]:
+def op(name: str) -> Any:
     """The class of an op by its name without the dialect's."""
     return BY_NAME[f"sx.{name}"]
 

@@ -9,6 +9,7 @@ from sized import every, follows, op, sizes
 from sardonyx.dialects import dtypes
 from sardonyx.dialects.attributes import fresh_dim
 from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.evaluate import EvalContext
 from sardonyx.dialects.values import contents
 from sardonyx.errors import ExecutionError, InferenceError
 
@@ -78,7 +79,7 @@ def test_concat_refuses_a_run_whose_sizes_disagree():
     built = CONCAT.make([value("float32", ["p", "n"]), value("float32", [2, 3])], axis=0)
     assert shape(built) == ["p + 2", "3"]
     with pytest.raises(ExecutionError, match=r"\[2, 4\] and \[2, 3\]"):
-        built.evaluate(None, np.ones((2, 4), np.float32), np.ones((2, 3), np.float32))
+        built.evaluate(EvalContext(), np.ones((2, 4), np.float32), np.ones((2, 3), np.float32))
 
 
 @pytest.mark.parametrize("dtype", [t.name for t in dtypes.ALL])
@@ -160,7 +161,7 @@ def test_split_refuses_a_run_that_does_not_add_up():
     built = SPLIT.make(value("float32", ["n"]), value("int64", [2]), results=2)
     for split in ([4, 5], [11, -1]):
         with pytest.raises(ExecutionError, match="cannot be split"):
-            built.evaluate(None, np.zeros(10, np.float32), np.array(split))
+            built.evaluate(EvalContext(), np.zeros(10, np.float32), np.array(split))
     built = SPLIT.make(value("float32", ["n"]), num_outputs=4, results=4)
     with pytest.raises(ExecutionError, match="cannot be split"):
-        built.evaluate(None, np.zeros(5, np.float32), None)
+        built.evaluate(EvalContext(), np.zeros(5, np.float32), None)

@@ -46,9 +46,11 @@ def plain_transposed(x, w, stride, dilation, before, after, extra=0, group=1):
 def test_one_axis(stride, dilation, pads, group):
     x, w = RNG.integers(-5, 6, (2, 4, 7)).astype(np.float64), RNG.integers(-5, 6, (8, 4 // group, 3)).astype(np.float64)
     attributes = {"strides": [stride], "dilations": [dilation], "pads": pads, "group": group}
-    assert run(CONV, x, w, **attributes).tolist() == plain_conv(x, w, stride, dilation, *pads, group).tolist()
+    assert (
+        run(CONV, x, w, **attributes).tolist() == plain_conv(x, w, stride, dilation, pads[0], pads[1], group).tolist()
+    )
     w = RNG.integers(-5, 6, (4, 3, 3)).astype(np.float64)
-    want = plain_transposed(x, w, stride, dilation, *pads, 0, group)
+    want = plain_transposed(x, w, stride, dilation, pads[0], pads[1], 0, group)
     assert run(TRANSPOSED, x, w, **attributes).tolist() == want.tolist()
 
 

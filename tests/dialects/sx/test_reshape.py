@@ -6,8 +6,11 @@ from op_case import constant, extents, known, round_trip, run, shape, value
 from sized import every, op, sizes
 
 from sardonyx.dialects import dtypes
+from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.evaluate import EvalContext
+from sardonyx.dialects.evaluate import EvalContext, evaluate_function
+from sardonyx.dialects.module import create_module, main_function, set_outputs
+from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import ExecutionError, InferenceError
 
 RESHAPE, SQUEEZE, UNSQUEEZE, FLATTEN, EXPAND = (op(n) for n in ("reshape", "squeeze", "unsqueeze", "flatten", "expand"))
@@ -279,3 +282,36 @@ def test_expand_refuses_a_run():
     for target in ([3], [-1], [2**33, 2**33, 2], [2**40, 2]):
         with pytest.raises(ExecutionError):
             built.evaluate(EvalContext(), np.zeros(2, np.float32), np.array(target))
+
+
+# ---- what exporters write for x.reshape(x.shape[0], x.shape[1] * 37)
+
+
+@pytest.mark.parametrize("flat", ["computed", "open"])
+def test_a_shape_that_the_graph_computes(flat):
+    module, block = create_module("g", [("x", tensor_type(dtypes.float32, ["batch", "seq", 37]), None)])
+    x = block.args[0]
+
+    def add(name, *slots, **properties):
+        made = op(name).make(*slots, **properties)
+        block.add_op(made)
+        return made.results[0]
+
+    def number(array):
+        made = ConstantOp.dense(np.array(array, np.int64))
+        block.add_op(made)
+        return made.output
+
+    extent = add("shape", x)
+    batch = add("unsqueeze", add("gather", extent, number(0)), number([0]))
+    seq = add("slice", extent, number([1]), number([2]))
+    rest = add("mul", seq, number([37])) if flat == "computed" else number([-1])
+    folded = add("reshape", x, add("concat", [batch, rest], axis=0))
+    back = add("reshape", folded, add("concat", [batch, seq, number([37])], axis=0))
+    assert shape(folded.owner) == ["batch", "37*seq"] and shape(back.owner) == ["batch", "seq", "37"]
+    set_outputs(module, [folded, back], ["y", "z"])
+    module.verify()
+    for b, n in ((0, 0), (0, 3), (1, 0), (1, 1), (7, 8), (3, 100)):
+        data = np.arange(b * n * 37, dtype=np.float32).reshape(b, n, 37)
+        y, z = evaluate_function(main_function(module), [data])
+        assert y.shape == (b, n * 37) and z.shape == data.shape and (z == data).all()

@@ -10,6 +10,7 @@ from sized import every, op, sizes
 
 from sardonyx.dialects import dtypes
 from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.evaluate import EvalContext
 from sardonyx.dialects.sx.slice import slice_extent, slice_positions
 from sardonyx.errors import ExecutionError, InferenceError
 
@@ -167,10 +168,12 @@ def test_runs_that_are_refused():
     built = SLICE.make(value("float32", [2, 3]), v, v, v, v)
     for axes, steps in (([2], [1]), ([0], [0])):
         with pytest.raises(ExecutionError):
-            built.evaluate(None, x, np.array([0]), np.array([1]), np.array(axes), np.array(steps))
+            built.evaluate(EvalContext(), x, np.array([0]), np.array([1]), np.array(axes), np.array(steps))
     some = value("int64", ["k"])
     with pytest.raises(ExecutionError, match="lengths"):
-        SLICE.make(value("float32", [2, 3]), some, some).evaluate(None, x, np.array([0]), np.array([1, 2]), None, None)
+        SLICE.make(value("float32", [2, 3]), some, some).evaluate(
+            EvalContext(), x, np.array([0]), np.array([1, 2]), None, None
+        )
 
 
 def test_sizes_of_a_run_follow():
