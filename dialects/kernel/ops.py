@@ -85,8 +85,9 @@ class PlanOp(IRDLOperation):
         super().__init__(properties={"sym_name": StringAttr(name)}, regions=[body])
 
 
-REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "serial")
-"""How a carried value is combined over the iterations. `serial` is any recurrence: such a loop is never widened."""
+REDUCTIONS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "serial")
+"""How a carried value is combined over the iterations: integers as signed ones, by `umax` and `umin` as unsigned ones.
+`serial` is any recurrence: such a loop is never widened."""
 
 
 @irdl_op_definition
@@ -241,6 +242,9 @@ class ContractOp(IRDLOperation):
 
     Element (m, k) of A lies at `a_offset + m * a_strides[0] + k * a_strides[1]`, likewise B (k, n) and C (m, n), whose
     n-stride is 1. All operands are `index` except the buffers. K of 0 gives zeros. `accumulate` adds to what C holds.
+
+    With `packed` = W, B lies in panels of W columns, [ceil(n / W)][k][W], the last one filled up with zeros; its
+    strides are not looked at, and its offset is that of the first panel.
     """
 
     name = "kernel.contract"
@@ -251,6 +255,7 @@ class ContractOp(IRDLOperation):
     offsets = var_operand_def(INDEX)
     strides = var_operand_def(INDEX)
     accumulate = opt_prop_def(UnitAttr)
+    packed = opt_prop_def(IntegerAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     EXTENTS: ClassVar[tuple[str, ...]] = ("m", "n", "k")
@@ -263,10 +268,14 @@ class ContractOp(IRDLOperation):
         offsets: Sequence[SSAValue],
         strides: Sequence[SSAValue],
         accumulate: bool = False,
+        packed: int | None = None,
     ) -> None:
         super().__init__(
             operands=[*buffers, list(extents), list(offsets), list(strides)],
-            properties={"accumulate": UnitAttr() if accumulate else None},
+            properties={
+                "accumulate": UnitAttr() if accumulate else None,
+                "packed": None if packed is None else IntegerAttr(packed, i64),
+            },
         )
 
 

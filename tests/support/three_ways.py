@@ -157,11 +157,13 @@ def compare(op: str, got: Array, expected: Array, tolerance: tolerances.Toleranc
     return None if found is None else f"off by {found[0]:.3g} ulps: {found[1]}"
 
 
-def both_refuse(op: type[SxOp], *slots: Slot, modes: Sequence[str] = ("dynamic",), **properties: Any) -> list[str]:
+def both_refuse(
+    op: type[SxOp], *slots: Slot, modes: Sequence[str] = ("dynamic",), results: int | None = None, **properties: Any
+) -> list[str]:
     """Require that reference and native run both end with an error; returns the native messages, one a mode."""
     messages: list[str] = []
     for mode in modes:
-        graph = build([Case(op, slots, properties)], mode)
+        graph = build([Case(op, slots, properties, results)], mode)
         reference = _refusal(lambda g: evaluate_function(main_function(g.module), g.feeds), graph)
         assert reference is not None, f"{mode}: the reference of {op.name} took what it has to refuse"
         native = _refusal(lambda g: compile_module(g.module).run(g.feeds), graph)

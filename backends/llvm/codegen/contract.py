@@ -8,7 +8,7 @@ in a masked one (or one by one, for element types without masked loads). 16-bit 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
@@ -39,10 +39,12 @@ class Problem:
     k: str
     sum: LType
     accumulate: bool
+    packed: int | None = None
 
 
 def tile_shapes(target: Target, lanes: int, m: int | None) -> list[tuple[int, int]]:
-    """(rows, vectors) of the tiles to use in turn: MR * NV accumulators, NV vectors of B and one of A fit in registers."""
+    """(rows, vectors) of the tiles to use in turn: MR * NV accumulators, NV vectors of B and one of A fit in
+    registers."""
     wide = 3 if target.registers >= 32 else 2
     tall = 8 if target.registers >= 32 else 6
     if m is not None and m <= 4:
@@ -73,9 +75,14 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
         Operand(pointers[0], elements[0], a_m, a_k),
         Operand(pointers[1], elements[1], b_k, b_n),
         Operand(pointers[2], elements[2], c_m, "1"),
-        m, n, k, total, op.accumulate is not None,
+        m, n, k, total, op.accumulate is not None, None if op.packed is None else op.packed.value.data,
     )  # fmt: skip
     emit_contraction(e.builder, problem)
+
+
+def panel_width(target: Target, bits: int) -> int:
+    """The columns of a packed panel: what a tall tile takes at a time. `bits` is the width of a sum."""
+    return target.lanes(max(bits, 32)) * (3 if target.registers >= 32 else 2)
 
 
 def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
@@ -85,15 +92,19 @@ def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
     shapes = tile_shapes(b.target, lanes, static_m)
     if not shapes:
         return
+    if p.packed is not None:
+        _packed_panels(b, p, shapes, lanes, p.packed)
+        return
     widest = max(vectors for _, vectors in shapes)
     contiguous = p.b.column == "1"
 
     def panel(vectors: int, masked: bool, width: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
-            mask = _column_mask(b, p, column, lanes) if masked else None
+            masks = (_column_mask(b, p, column, lanes),) if masked else None
             row = "0"
             for at, (rows, _v) in enumerate(shapes):
-                row = _rows(b, p, Tile(rows, vectors, lanes if width else 0, mask), row, column, at == len(shapes) - 1)
+                tile = Tile(rows, vectors, lanes if width else 0, masks)
+                row = _rows(b, p, tile, row, column, at == len(shapes) - 1)
             return []
 
         return body
@@ -113,14 +124,51 @@ def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
         b.loop(at, p.n, "1", panel(1, False, 0))
 
 
+def _packed_panels(b: FunctionBuilder, p: Problem, shapes: list[tuple[int, int]], lanes: int, width: int) -> None:
+    """Panels of `width` columns one after the other; only the last one's results may be masked."""
+    vectors = width // lanes
+
+    def panel(masked: bool) -> Callable[[str, list[str]], list[str]]:
+        def body(column: str, _: list[str]) -> list[str]:
+            at = b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.k))
+            # A panel starts at its own column, so that `_tile` finds it without an offset.
+            inside = replace(p, b=Operand(at, p.b.element, str(width), "1"))
+            masks = tuple(_column_mask(b, p, fold(b, "add", column, str(v * lanes)), lanes) for v in range(vectors))
+            row = "0"
+            for number, (rows, _v) in enumerate(shapes):
+                tile = Tile(rows, vectors, lanes, masks if masked else None, in_panel=True)
+                row = _rows(b, inside, tile, row, column, number == len(shapes) - 1)
+            return []
+
+        return body
+
+    end = _whole(b, "0", p.n, width)
+    if end != "0":
+        b.loop("0", end, str(width), panel(False))
+    if end != p.n:
+        b.loop(end, p.n, str(width), panel(True))
+
+
 @dataclass(frozen=True)
 class Tile:
-    """`rows` by `vectors` vectors of `lanes` columns; one scalar column where lanes is 0."""
+    """`rows` by `vectors` vectors of `lanes` columns; one scalar column where lanes is 0.
+
+    `masks` say per vector which lanes are columns. `in_panel`: B is a packed panel, padded, that needs no mask.
+    """
 
     rows: int
     vectors: int
     lanes: int
-    mask: str | None
+    masks: tuple[str, ...] | None
+    in_panel: bool = False
+
+    def mask(self, vector: int) -> str | None:
+        """The mask of a vector of C."""
+        return None if self.masks is None else self.masks[vector]
+
+    def b_mask(self, vector: int) -> str | None:
+        """The mask of a vector of B."""
+        return None if self.in_panel else self.mask(vector)
 
 
 def _whole(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
@@ -163,19 +211,20 @@ def _tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> 
         at = fold(b, "add", row, str(r))
         a_rows.append(b.gep(p.a.element, p.a.pointer, fold(b, "mul", at, p.a.row)))
         c_rows.append(b.gep(p.c.element, p.c.pointer, fold(b, "add", fold(b, "mul", at, p.c.row), column)))
-    b_start = b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.b.column))
+    b_start = p.b.pointer if tile.in_panel else b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.b.column))
     starts: list[str] = []
     for r in range(tile.rows):
         for v in range(tile.vectors):
             if p.accumulate:
-                starts.append(_read(b, p.c.element, wide, _at(b, p.c.element, c_rows[r], v, tile), tile.mask))
+                starts.append(_read(b, p.c.element, wide, _at(b, p.c.element, c_rows[r], v, tile), tile.mask(v)))
             else:
                 starts.append(b.const(wide, 0))
 
     def step(k: str, sums: list[str]) -> list[str]:
         b_row = b.gep(p.b.element, b_start, fold(b, "mul", k, p.b.row))
         columns = [
-            _read(b, p.b.element, wide, _at(b, p.b.element, b_row, v, tile), tile.mask) for v in range(tile.vectors)
+            _read(b, p.b.element, wide, _at(b, p.b.element, b_row, v, tile), tile.b_mask(v))
+            for v in range(tile.vectors)
         ]
         k_offset = fold(b, "mul", k, p.a.column)
         out: list[str] = []
@@ -189,7 +238,9 @@ def _tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> 
     sums = b.loop("0", p.k, "1", step, [(wide, s) for s in starts])
     for r in range(tile.rows):
         for v in range(tile.vectors):
-            _write(b, p.c.element, wide, sums[r * tile.vectors + v], _at(b, p.c.element, c_rows[r], v, tile), tile.mask)
+            _write(
+                b, p.c.element, wide, sums[r * tile.vectors + v], _at(b, p.c.element, c_rows[r], v, tile), tile.mask(v)
+            )
 
 
 def _multiply_add(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> str:

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen import contract as _contract
-from sardonyx.backends.llvm.codegen import emit_scalar as _emit_scalar
+from sardonyx.backends.llvm.codegen import contract as _contract, emit_scalar as _emit_scalar
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type

@@ -180,7 +180,7 @@ def _run(module: ModuleText) -> None:
 
 
 def _start(module: ModuleText) -> None:
-    """`void start()`: start the workers that are wanted; where the system grants no more, those that run share the work."""
+    """`void start()`: start the workers that are wanted; where the system grants no more, the others do the work."""
     b = FunctionBuilder(module, "start", [], linkage="internal")
     handle = b.op("alloca i64, align 8")
     b.branch_to("more")

@@ -1,4 +1,4 @@
-"""Lowerings that make tensors out of extents and scalars: shape, size, constant_of_shape, range, tile, blocks, trilu."""
+"""Lowerings that make tensors out of extents and scalars: shape, constant_of_shape, range, tile, blocks, trilu."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def _constant_of_shape(plan: Plan, op: ConstantOfShapeOp) -> None:
 
 @lowers(RangeOp)
 def _range(plan: Plan, op: RangeOp) -> None:
-    body = plan.body
     dtype = dtype_of(op.output)
     (length,) = dims_of(op.output)
     if not plan.is_bound(length):

@@ -7,15 +7,30 @@ import importlib
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
+from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import SardonyxError, UnsupportedError
 
-FAMILIES = ("move", "fill", "pad", "gather", "matmul", "conv", "pool", "scalar_unary", "scalar_binary", "scalar_activation", "scalar_select", "reduce")
+FAMILIES = (
+    "move",
+    "fill",
+    "pad",
+    "gather",
+    "matmul",
+    "conv",
+    "pool",
+    "scalar_unary",
+    "scalar_binary",
+    "scalar_activation",
+    "scalar_select",
+    "reduce",
+)
 """The modules of this package that register lowerings; a new family is one word here."""
 
 _loaded: list[str] = []
@@ -35,15 +50,15 @@ def has_native_form(op: object) -> bool:
     return isinstance(op, ConstantOp) or type(op) in LOWERINGS or type(op) in elementwise.SCALARS
 
 
-def lower_graph(module: ModuleOp) -> LoweredGraph:
-    """Lower the graph to kernels and a plan.
+def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
+    """Lower the graph to kernels and a plan, for a target (this machine by default).
 
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
     """
     load_families()
     function = main_function(module)
-    plan = Plan(module, function)
+    plan = Plan(module, function, target or native_target())
     inputs = plan.lower_inputs(input_names(module))
     returned = return_op(function).operands
     plan.mark_outputs(returned)

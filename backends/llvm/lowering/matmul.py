@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
+from sardonyx.backends.llvm.codegen.contract import tile_shapes
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims, nest
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
 from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_region, row_major
@@ -20,14 +21,21 @@ from sardonyx.dialects.kernel.ops import ContractOp
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.matmul import GemmOp, MatMulOp
 
+ROWS_PER_BLOCK = 96
+"""Rows of A that one chunk works on: a block of A stays in the second-level cache while B's panels pass by."""
+FEW_ROWS = 32
+"""Below, chunks take columns instead."""
+PANELS_PER_BLOCK = 8
+
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in a plan-level buffer, with its strides in elements."""
+    """A matrix in a plan-level buffer, with its strides in elements; `packed` is the width of its panels, if it has any."""
 
     buffer: SSAValue
     row: Dim
     column: Dim
+    packed: int | None = None
 
 
 def contract(
@@ -53,21 +61,41 @@ def contract(
     strides = [kernel.extent(d) for d in (a.row, a.column, b.row, b.column)]
     block = kernel.times(sizes[0], sizes[1])
     axes = [tuple(kernel.outer(v) for v in line) for line in batch]
-    by_dot = n.static_value == 1 or (m.static_value == 1 and b.column.static_value != 1)
+    by_dot = b.packed is None and (n.static_value == 1 or (m.static_value == 1 and b.column.static_value != 1))
+
+    def tiles(at: Body, extents: Sequence[SSAValue], offsets: Sequence[IndexLike]) -> None:
+        at.add(
+            ContractOp(
+                (reads[0], reads[1], write),
+                extents,
+                [at.index(o) for o in offsets],
+                [*strides, sizes[1]],
+                accumulate,
+                b.packed,
+            )
+        )
 
     def product(at: Body, offsets: tuple[IndexLike, IndexLike, IndexLike]) -> None:
         if by_dot:
             _dots(at, dtypes, reads, write, sizes, strides, offsets, accumulate)
+        elif axes:  # the batch is what is cut into chunks
+            tiles(at, sizes, offsets)
+        elif m.static_value is not None and m.static_value < FEW_ROWS:
+            width = (b.packed or 16) * PANELS_PER_BLOCK
+            step = sizes[2] if b.packed else strides[3]
+
+            def columns(inner: Body, start: SSAValue, count: SSAValue) -> None:
+                moved = (0, inner.times(start, step), start)
+                tiles(inner, [sizes[0], count, sizes[2]], moved)
+
+            _blocks(at, sizes[1], width, columns)
         else:
-            at.add(
-                ContractOp(
-                    (reads[0], reads[1], write),
-                    sizes,
-                    [at.index(o) for o in offsets],
-                    [*strides, sizes[1]],
-                    accumulate,
-                )
-            )
+
+            def rows(inner: Body, start: SSAValue, count: SSAValue) -> None:
+                moved = (inner.times(start, strides[0]), 0, inner.times(start, sizes[1]))
+                tiles(inner, [count, sizes[1], sizes[2]], moved)
+
+            _blocks(at, sizes[0], ROWS_PER_BLOCK, rows)
 
     def level(at: Body, depth: int, offsets: tuple[IndexLike, IndexLike, IndexLike]) -> None:
         if depth == len(axes):
@@ -91,6 +119,44 @@ def contract(
 
     level(kernel, 0, (0, 0, 0))
     kernel.launch()
+
+
+def _blocks(at: Body, extent: SSAValue, size: int, work: Callable[[Body, SSAValue, SSAValue], None]) -> None:
+    """Cut an extent into blocks that may run at once; `work(body, start, count)` does one."""
+    number = number_of(extent)
+    if number is not None and number <= size:
+        work(at, at.index(0), extent)
+        return
+    whole = number is not None and number % size == 0
+
+    def body(inner: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
+        start = inner.times(i, size)
+        count = inner.index(size) if whole else inner.index_math("min", size, inner.minus(extent, start))
+        work(inner, start, count)
+
+    at.loop(at.index_math("ceildiv", extent, size), body, parallel=True)
+
+
+def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:
+    """A constant matrix in the panels that the tiles read; None for one that is not known now, or has no such panels."""
+    owner = value.owner
+    if not isinstance(owner, ConstantOp) or dtype.bits < 32:
+        return None
+    array = owner.array()
+    array = array.T if transpose else array
+    if array.ndim != 2 or array.shape[1] < 2 or not array.size:
+        return None
+    target = plan.target
+    lanes = target.lanes(max(dtype.bits, 32))
+    vectors = max(v for _, v in tile_shapes(target, lanes, m.static_value) or [(1, 2)])
+    width = lanes * vectors
+    k, n = array.shape
+    panels = -(-n // width)
+    padded = np.zeros((k, panels * width), array.dtype)
+    padded[:, :n] = array
+    packed = np.ascontiguousarray(padded.reshape(k, panels, width).swapaxes(0, 1))
+    one = Dim.of(1)
+    return Matrix(plan.constant_array(packed, dtype), Dim.of(width), one, width)
 
 
 def _dots(
@@ -139,7 +205,11 @@ def _matmul(plan: Plan, op: MatMulOp) -> None:
     plan.require_equal(a[-1], b[-2], "matmul: the inner extents {0} and {1} differ")
     m, k, n = a[-2], a[-1], b[-1]
     dtype = dtype_of(op.output)
-    left, right = Matrix(plan.buffer(op.lhs), k, one), Matrix(plan.buffer(op.rhs), n, one)
+    left = Matrix(plan.buffer(op.lhs), k, one)
+    if len(b) == 2 and (panels := _packed(plan, op.rhs, dtype, Dim.product(a[:-1]))) is not None:
+        contract(plan, "matmul", (dtype, dtype), left, panels, plan.new_buffer(op.output), (Dim.product(a[:-1]), n, k))
+        return
+    right = Matrix(plan.buffer(op.rhs), n, one)
     if all(d.static_value == 1 for d in b[:-2]):  # the rows of all matrices of A are one long matrix
         contract(plan, "matmul", (dtype, dtype), left, right, plan.new_buffer(op.output), (Dim.product(a[:-1]), n, k))
         return
@@ -174,7 +244,10 @@ def _gemm(plan: Plan, op: GemmOp) -> None:
     plan.require_equal(inner, b[1] if trans_b else b[0], "gemm: the inner extents {0} and {1} differ")
     m, n = out
     left = Matrix(plan.buffer(op.a), one, a[1]) if trans_a else Matrix(plan.buffer(op.a), a[1], one)
-    if not trans_b:
+    panels = _packed(plan, op.b, dtype, m, trans_b)
+    if panels is not None:
+        right = panels
+    elif not trans_b:
         right = Matrix(plan.buffer(op.b), n, one)
     elif m.static_value == 1:
         right = Matrix(plan.buffer(op.b), one, inner)

@@ -15,6 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, scalar_ir
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
@@ -153,8 +154,9 @@ class Kernel(Body):
 class Plan:
     """The state of one graph's lowering. `body` builds the plan itself (indices, copies, requirements)."""
 
-    def __init__(self, module: ModuleOp, function: func.FuncOp) -> None:
+    def __init__(self, module: ModuleOp, function: func.FuncOp, target: Target) -> None:
         self.source = module
+        self.target = target
         self.function = function
         self.region, block = single_block()
         self.body = Body(block)
