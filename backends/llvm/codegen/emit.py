@@ -21,6 +21,7 @@ from sardonyx.backends.llvm.codegen.widen import (
     as_held,
     as_value,
     combine,
+    fold,
     from_memory,
     identity,
     memory_type,
@@ -127,7 +128,7 @@ def emit_kernel(module: ModuleText, kernel: KernelFuncOp, name: str) -> str:
 
 
 def _leave_shown(e: KernelEmitter, failure: int, shown: Sequence[str]) -> None:
-    """A kernel leaves the values that its failure shows in front of its arguments (other chunks may still read those)."""
+    """A kernel leaves what its failure shows in front of its arguments, which other chunks may still read."""
     for k, text in enumerate(shown[:3]):
         e.builder.store(I64, text, e.builder.gep(I64, "%args", str(k - 3)), 8)
 
@@ -168,6 +169,30 @@ def _chunk(e: KernelEmitter, lower: str, upper: str) -> tuple[str, str]:
     return bounds[0], bounds[1]
 
 
+def _static_extent(lower: str, upper: str) -> int | None:
+    """The number of steps of 1 between two bounds, where both are numbers."""
+    if lower.startswith("%") or upper.startswith("%"):
+        return None
+    return max(0, int(upper) - int(lower))
+
+
+def _turns(
+    b: FunctionBuilder,
+    bounds: tuple[str, str],
+    step: int,
+    body: Callable[[str, list[str]], list[str]],
+    carried: Sequence[tuple[LType, str]],
+) -> list[str]:
+    """A loop; nothing, or its body alone, where it is known to have no turn or one."""
+    extent = _static_extent(*bounds)
+    turns = None if extent is None else -(-extent // step)
+    if turns == 0:
+        return [text for _, text in carried]
+    if turns == 1:
+        return body(bounds[0], [text for _, text in carried])
+    return b.loop(bounds[0], bounds[1], str(step), body, carried)
+
+
 def _plain_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str, initial: Sequence[str]) -> list[str]:
     """One iteration at a time; inside a vector loop the carried values are vectors."""
     block = op.body.block
@@ -179,7 +204,7 @@ def _plain_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str, initial: S
             e.define(argument, text)
         return [e.text(v) for v in e.emit_block(block)]
 
-    return e.builder.loop(lower, upper, str(op.step.value.data), body, list(zip(types, initial, strict=True)))
+    return _turns(e.builder, (lower, upper), op.step.value.data, body, list(zip(types, initial, strict=True)))
 
 
 def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[str]:
@@ -190,7 +215,10 @@ def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[s
     kinds = op.kinds
     initial = [e.scalar(v) for v in op.initial]
     scalars = [scalar_type(v.type) for v in op.initial]
-    unroll = 4 if kinds and _is_light(block) else 1
+    extent = _static_extent(lower, upper)
+    if extent is not None and extent < lanes:
+        return _plain_loop(e, op, lower, upper, initial)
+    unroll = 4 if kinds and _is_light(block) and (extent is None or extent >= 4 * lanes) else 1
 
     def lane_body(index: str, carried: list[str]) -> list[str]:
         e.lanes = lanes
@@ -205,7 +233,7 @@ def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[s
         out: list[str] = []
         width = len(kinds)
         for part in range(unroll):
-            at = index if part == 0 else b.binary("add", I64, index, str(part * lanes))
+            at = index if part == 0 else fold(b, "add", index, str(part * lanes))
             out += lane_body(at, carried[part * width : (part + 1) * width])
         return out
 
@@ -213,10 +241,10 @@ def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[s
     neutral = [f"splat ({ty} {identity(kind, ty)})" for kind, ty in zip(kinds, scalars, strict=True)]
     carried = list(zip(wide, neutral, strict=True))
     at = lower
-    partial: list[str] = []
     if unroll > 1:
         end = _whole_groups(b, at, upper, lanes * unroll)
-        sums = b.loop(at, end, str(lanes * unroll), group, carried * unroll)
+        sums = _turns(b, (at, end), lanes * unroll, group, carried * unroll)
+        partial: list[str] = []
         for k, kind in enumerate(kinds):
             total = sums[k]
             for part in range(1, unroll):
@@ -225,7 +253,7 @@ def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[s
         at = end
         carried = list(zip(wide, partial, strict=True))
     end = _whole_groups(b, at, upper, lanes)
-    sums = b.loop(at, end, str(lanes), lane_body, carried)
+    sums = _turns(b, (at, end), lanes, lane_body, carried)
     totals = [
         combine(b, kind, ty, start, reduce_lanes(b, kind, vector_type, total))
         for kind, ty, start, vector_type, total in zip(kinds, scalars, initial, wide, sums, strict=True)
@@ -235,8 +263,9 @@ def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[s
 
 def _whole_groups(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
     """The end of the whole groups that fit between the bounds."""
-    if not lower.startswith("%") and not upper.startswith("%"):
-        return str(int(lower) + max(0, int(upper) - int(lower)) // group * group)
+    known = _static_extent(lower, upper)
+    if known is not None:
+        return str(int(lower) + known // group * group)
     extent = b.binary("sub", I64, upper, lower)
     positive = b.intrinsic("llvm.smax", I64, [(I64, extent), (I64, "0")])
     return b.binary("add", I64, lower, b.binary("and", I64, positive, str(-group)))

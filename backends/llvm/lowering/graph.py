@@ -84,7 +84,7 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
         except SardonyxError as error:
             error.op = error.op or op.name
             error.operation = op
-            raise error.at(locations.describe(op.location))
+            raise error.at(locations.describe(op.location)) from None
     plan.current = None
     plan.finish_outputs(returned)
     ports = [Port(n, dtype_of(v), dims_of(v)) for n, v in zip(output_names(module), returned, strict=True)]

@@ -30,7 +30,7 @@ PANELS_PER_BLOCK = 8
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in a plan-level buffer, with its strides in elements; `packed` is the width of its panels, if it has any."""
+    """A matrix in a plan-level buffer, with its strides in elements; `packed` is the width of its panels, if any."""
 
     buffer: SSAValue
     row: Dim
@@ -138,7 +138,7 @@ def _blocks(at: Body, extent: SSAValue, size: int, work: Callable[[Body, SSAValu
 
 
 def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:
-    """A constant matrix in the panels that the tiles read; None for one that is not known now, or has no such panels."""
+    """A constant matrix in the panels that the tiles read; None for one that is not known now, or has none."""
     owner = value.owner
     if not isinstance(owner, ConstantOp) or dtype.bits < 32:
         return None

@@ -1,4 +1,4 @@
-"""Lowerings that move elements without changing them: transpose, reshape and its kin, concat, split, slice, tile, expand."""
+"""Lowerings that move elements without changing them: transpose, reshape and its kin, concat, split, slice, expand."""
 
 from __future__ import annotations
 

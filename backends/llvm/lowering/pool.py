@@ -1,4 +1,4 @@
-"""Lowerings of the pools: every window walks over its cells in a padded copy, or in the operand where nothing is padded."""
+"""Lowerings of the pools: every window walks over its cells, in a padded copy where there is padding."""
 
 from __future__ import annotations
 

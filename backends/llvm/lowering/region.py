@@ -65,7 +65,10 @@ def _continues(outer: Axis, inner: Axis) -> bool:
     parts = (outer.extent, outer.source, outer.target, inner.extent, inner.source, inner.target)
     if not all(isinstance(p, Dim) for p in parts):
         return False
-    _, source, target, extent, inner_source, inner_target = (Dim.of(p) for p in parts)  # pyright: ignore
+    _, source, target, extent, inner_source, inner_target = (
+        Dim.of(p)  # pyright: ignore[reportArgumentType]
+        for p in parts
+    )
     return equal(source, inner_source * extent) is Proof.PROVED and equal(target, inner_target * extent) is Proof.PROVED
 
 
