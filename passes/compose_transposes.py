@@ -14,6 +14,9 @@ from sardonyx.passes.layout import Layout
 from sardonyx.passes.layout_apply import LayoutRewriter
 from sardonyx.passes.propagate import sync_functions
 
+MAX_ROUNDS = 8
+"""Each round but the last leaves fewer transposes; more than two are rare."""
+
 
 @dataclass(frozen=True)
 class ComposeTransposesPass(SxPass):
@@ -58,7 +61,9 @@ class ComposeTransposesPass(SxPass):
         blocks, pinned = _blocks(module)
         for block in blocks:
             if run.listener is None:
-                _improve(block, pinned, run, one_step=False)
+                for _ in range(MAX_ROUNDS):
+                    if not _improve(block, pinned, run, one_step=False):
+                        break
             else:  # one rewrite at a time, so that each can be seen and stopped
                 while _improve(block, pinned, run, one_step=True):
                     pass
@@ -73,6 +78,7 @@ def _improve(block: Block, pinned: set[SSAValue], run: PassRun, one_step: bool) 
     if layout.views or layout.requests:
         layout.decide()
         LayoutRewriter(block, layout, run).apply()
+    run.statistics.count("visits", layout.visits)
     return run.statistics["rewrites"] > before
 
 

@@ -264,7 +264,7 @@ class RewriteDriver:
         """After a rewrite: types, verification, the report, and who is to be visited again."""
         changed = list(rewriter.touched)
         if rewriter.retyped:
-            changed += propagate(op for op in rewriter.retyped if op.parent is not None)
+            propagate(rewriter.retyped, note=changed.append)
         again: dict[Operation, None] = dict.fromkeys([*rewriter.inserted, *changed])
         frontier: Iterable[Operation] = list(again)
         for _ in range(self._reach):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
-from sardonyx.dialects.base import SxOp
 from sardonyx.passes.base import EXACT, PassRun, Promise, SxPass
 from sardonyx.passes.propagate import propagate, sync_functions
 
@@ -30,8 +30,11 @@ class InferTypesPass(SxPass):
     PROMISE: ClassVar[Promise] = EXACT
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
-        for op in propagate(op for op in module.walk() if isinstance(op, SxOp)):
-            run.rewritten("infer", op.name, op.location)
-            run.statistics.count("refined")
-        if sync_functions(module):
-            run.changed = True
+        propagate(list(module.walk()), lambda op: run.allows("infer", op), lambda op: _refined(run, op))
+        if run.changed:
+            sync_functions(module)
+
+
+def _refined(run: PassRun, op: Operation) -> None:
+    run.rewritten("infer", op.name, op.location)
+    run.statistics.count("refined")

@@ -94,8 +94,11 @@ class Layout:
         self.ops: list[Operation] = []
         self.absorbing: dict[Operation, Plan] = {}
         self.requests: Counter[Request] = Counter()
-        self.count = self.elements = 0
+        self.count = self.elements = self.visits = 0
+        self.asked: Counter[SSAValue] = Counter()
+        """How many requests there are of each root."""
         self._sizes: dict[SSAValue, int] = {}
+        self._ones: dict[SSAValue, bool] = {}
         for op in block.ops:
             if not self._add_view(op):
                 self._add_op(op)
@@ -185,21 +188,31 @@ class Layout:
                 continue
             if perm is None or is_identity(perm) or constant_of(root) is not None:
                 continue
-            if not moves_nothing(padded_dims(self.dims(root), len(perm)), perm):
+            if not self.has_ones(root, perm) or not moves_nothing(padded_dims(self.dims(root), len(perm)), perm):
                 out.append((root, perm))
         return out
+
+    def has_ones(self, root: SSAValue, perm: Perm) -> bool:
+        """Whether the root has axes of extent 1, or gets some in front up to the permutation's rank."""
+        found = self._ones.get(root)
+        if found is None:
+            found = any(d.static_value == 1 for d in dims_of(root))
+            self._ones[root] = found
+        return found or len(perm) != rank_of(root)
 
     def weight(self, request: Request) -> Cost:
         """What a request costs; one that moves no element but an axis of extent 1 nearly nothing."""
         root, perm = request
-        if moves_only_ones(padded_dims(self.dims(root), len(perm)), perm):
+        if self.has_ones(root, perm) and moves_only_ones(padded_dims(self.dims(root), len(perm)), perm):
             return 0, 1
         return 1, self.size(root)
 
     def _count(self, op: Operation, sign: int) -> None:
+        self.visits += 1
         for request in self.asks(op, self.plan(op)):
             before = self.requests[request]
             self.requests[request] = before + sign
+            self.asked[request[0]] += sign
             if before == 0 or before + sign == 0:
                 count, elements = self.weight(request)
                 self.count += sign * count
@@ -378,15 +391,25 @@ class Layout:
         return cost
 
     # ---- decisions
-    def settle(self, proposed: Sequence[Operation]) -> list[Operation]:
-        """Take back labels that save nothing; returns the ops that keep theirs."""
+    def settle(self, proposed: Sequence[Operation], before: Cost) -> list[Operation]:
+        """Take back labels that save nothing; returns the ops that keep theirs.
+
+        Args:
+            proposed: Labelled ops, in the order in which they were.
+            before: The cost without these labels.
+        """
         for op in reversed(proposed):
+            if self._is_amid(op):
+                continue
             label, cost = self.labels[op], self.cost
             self.set_label(op, None)
             if self.cost > cost:
                 self.set_label(op, label)
         accepted: list[Operation] = []
-        for group in self._groups([op for op in proposed if op in self.labels]):
+        groups = self._groups([op for op in proposed if op in self.labels])
+        if len(groups) == 1 and self.cost < before and self.claim("move", groups[0][0]):
+            return groups[0]
+        for group in groups:
             labels = [(op, self.labels[op]) for op in group]
             cost = self.cost
             for op, _ in labels:
@@ -398,6 +421,12 @@ class Layout:
                     self.set_label(op, label)
                 accepted.extend(group)
         return accepted
+
+    def _is_amid(self, op: Operation) -> bool:
+        """Whether an op neither asks for anything nor is asked: then taking its label back costs more."""
+        if any(self.asked[result] for result in op.results) or not any(self.users.get(r) for r in op.results):
+            return False
+        return not self.asks(op, self.plan(op))
 
     def _groups(self, ops: Sequence[Operation]) -> list[list[Operation]]:
         """Ops connected by values of which an order is in question."""
@@ -441,10 +470,12 @@ class Layout:
     def decide(self) -> bool:
         """Choose labels until no sweep finds more; returns whether there is any."""
         for _ in range(MAX_SWEEPS):
-            found = self.settle(self.forwards())
+            cost = self.cost
+            found = self.settle(self.forwards(), cost)
             self.polish(found)
             if not (self.one_step and self.claimed):
-                found += self.settle(self.backwards())
+                cost = self.cost
+                found += self.settle(self.backwards(), cost)
             if not found or self.one_step:
                 break
         return bool(self.labels)

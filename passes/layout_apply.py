@@ -39,6 +39,8 @@ class LayoutRewriter:
         """The result of an old labelled op → that of the new one."""
         self.available: dict[tuple[SSAValue, Perm], SSAValue] = {}
         """What there is of a root; the permutation may have leading axes."""
+        self.kept: set[SSAValue] = set()
+        """Transposes that their readers go on reading."""
         self.dead: list[Operation] = []
         self.retyped: list[Operation] = []
         self.before: Operation | None = None
@@ -65,17 +67,24 @@ class LayoutRewriter:
                 if is_view:
                     self.run.rewritten("remove", name, location)
                     self.run.statistics.count("transposes-removed")
-        propagate(op for op in self.retyped if op.parent is not None)
+        propagate(self.retyped)
 
     # ---- the three kinds of op
     def _pass_transpose(self, op: Operation) -> None:
-        """A transpose stays if it is asked for as it stands, and is found here by those who ask."""
-        view = self.layout.views[op.results[0]]
-        if op.operands[0] is view.root and view.root not in self.made:
-            constant = constant_of(view.root) is not None
-            if constant or not moves_only_ones(self.layout.dims(view.root), view.perm):
-                self.available.setdefault((view.root, view.perm), op.results[0])
+        """A transpose of a value that stays is kept for its readers, and found here by others who ask for its like.
+
+        Not if there is one already, or if it moves axes of extent 1 only: its readers get something else then.
+        """
+        view, result = self.layout.views[op.results[0]], op.results[0]
         self.dead.append(op)
+        if op.operands[0] is not view.root or view.root in self.made or is_identity(view.perm):
+            return
+        key = (view.root, view.perm)
+        only_ones = constant_of(view.root) is None and moves_only_ones(self.layout.dims(view.root), view.perm)
+        if (only_ones or key in self.available) and self.layout.claim("compose", op):
+            return
+        self.kept.add(result)
+        self.available.setdefault(key, result)
 
     def _move(self, op: Operation) -> None:
         label = self.layout.labels[op]
@@ -90,11 +99,10 @@ class LayoutRewriter:
     def _take_over(self, op: SxOp, new: SxOp, plan: Plan) -> None:
         """Let the new op's results stand for the old one's, with what was known of their types."""
         for old, made, perm in zip(op.results, new.results, plan.results, strict=True):
-            stated = old.type
-            if not is_identity(perm):
-                dims = dims_of(old)
+            dims, new_dims = dims_of(old), dims_of(made)
+            if any(dims[i] != new_dims[axis] for i, axis in enumerate(perm)):
                 stated = tensor_type(dtype_of(old), [dims[axis] for axis in inverse(perm)])
-            made._type = agree(stated, made.type, new)
+                made._type = agree(stated, made.type, new)
             made.name_hint = old.name_hint
             self.made[old] = made
 
@@ -118,7 +126,7 @@ class LayoutRewriter:
     def _update(self, op: Operation) -> None:
         """An op that stays reads what it read, made anew where it has to be."""
         plan = self.layout.absorbing.get(op)
-        if plan is not None and isinstance(op, SxOp) and self._absorbs(op, plan):
+        if plan is not None and isinstance(op, SxOp) and self._absorbs(op, plan) and self.layout.claim("absorb", op):
             new = self._build(op, plan, "absorb")
             self._take_over(op, new, plan)
             self.dead.append(op)
@@ -148,6 +156,8 @@ class LayoutRewriter:
 
     def _as_it_is(self, value: SSAValue, op: Operation) -> SSAValue:
         """A value in its own order."""
+        if value in self.kept:
+            return value
         root, perm = self.layout.seen(value)
         if perm is None:
             return self.made.get(root, root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, NoneAttr, TensorType
@@ -55,29 +55,32 @@ def agree(old: Attribute, new: Attribute, op: Operation | None = None) -> Attrib
     return refine(new, old, op) if unnamed else refine(old, new, op)
 
 
-def propagate(ops: Iterable[Operation]) -> list[Operation]:
-    """Re-infer these ops and, where more became known, their users, and so on; returns the ops whose types changed.
+def propagate(
+    ops: Iterable[Operation],
+    allowed: Callable[[Operation], bool] = lambda op: True,
+    note: Callable[[Operation], None] = lambda op: None,
+) -> None:
+    """Re-infer these ops and, where more became known, their users, and so on.
 
-    Types and facts only ever get more precise, so this ends.
+    `allowed` is asked before each op, `note` is told of each whose types changed. Types and facts only ever get more
+    precise, so this ends.
     """
     queue = deque(dict.fromkeys(ops))
     waiting = set(queue)
-    changed: list[Operation] = []
     while queue:
         op = queue.popleft()
         waiting.discard(op)
-        if op.parent is None:
+        if op.parent is None or not isinstance(op, SxOp) or not allowed(op):
             continue
         before = [result.type for result in op.results]
         results = reinfer(op)
         if [result.type for result in op.results] != before:
-            changed.append(op)
+            note(op)
         for result in results:
             for use in result.uses:
                 if use.operation not in waiting:
                     waiting.add(use.operation)
                     queue.append(use.operation)
-    return changed
 
 
 def sync_functions(module: ModuleOp) -> bool:
