@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sardonyx.dialects.attributes import is_anonymous
 from sardonyx.dialects.dims import Dim, Proof, equal, less_equal
@@ -106,12 +106,12 @@ class Extent:
     def __pos__(self) -> Extent:
         return self
 
-    def __truediv__(self, other: object) -> Tensor:
+    def __truediv__(self, other: Any) -> Tensor:
         from sardonyx.frontend.functions.elementwise import divide
 
         return divide(self.scalar(), other)
 
-    def __rtruediv__(self, other: object) -> Tensor:
+    def __rtruediv__(self, other: Any) -> Tensor:
         from sardonyx.frontend.functions.elementwise import divide
 
         return divide(other, self.scalar())

@@ -16,6 +16,7 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
@@ -144,8 +145,8 @@ class ModelGraph:
                 return Node(name, op, op.results, names)
         for value, known in names.values.items():
             op = value.owner
-            if known == name and op in names.nodes:
-                return Node(names.nodes[op], op, op.results, names)  # pyright: ignore[reportArgumentType]
+            if known == name and isinstance(op, Operation) and op in names.nodes:
+                return Node(names.nodes[op], op, op.results, names)
         near = difflib.get_close_matches(str(name), [*names.inputs, *names.nodes.values()], n=1)
         raise InvalidArgumentError(
             f"the graph '{self.name}' has no node '{name}'", hint=f"did you mean '{near[0]}'?" if near else None

@@ -72,8 +72,9 @@ def _by_mask(x: Tensor, key: object) -> Tensor:
             "sardonyx.where(mask, x, other), which keeps the shape",
             location=user_line(),
         )
-    plain = [np.asarray(k) if isinstance(k, Tensor) else k for k in keys]
-    return Tensor.of_array(np.asarray(x.numpy()[tuple(plain) if isinstance(key, tuple) else plain[0]]))
+    plain: list[Any] = [np.asarray(k) if isinstance(k, Tensor) else k for k in keys]
+    where: Any = tuple(plain) if isinstance(key, tuple) else plain[0]
+    return Tensor.of_array(np.asarray(x.numpy()[where]))
 
 
 def _parse(x: Tensor, keys: list[Any]) -> _Parts:

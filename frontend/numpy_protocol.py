@@ -63,7 +63,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
 
 def _plain_options(kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The dtype, and options that mean something."""
-    missing = np._NoValue  # pyright: ignore[reportAttributeAccessIssue]
+    missing = np._NoValue
     rest = {k: v for k, v in kwargs.items() if v is not None and v is not missing and k != "dtype"}
     if rest.get("where") is True:
         del rest["where"]
@@ -92,7 +92,7 @@ def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any])
         UnsupportedError: There is no such function on traced tensors, or it does not take an argument that is given.
     """
     name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
-    given = {k: v for k, v in kwargs.items() if v is not np._NoValue}  # pyright: ignore[reportAttributeAccessIssue]
+    given = {k: v for k, v in kwargs.items() if v is not np._NoValue}
     found = _table().get(func)
     if found is None:
         return _by_numpy(name, func, args, given)
@@ -143,15 +143,17 @@ def _arrays(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.numpy()
     if isinstance(value, list | tuple):
-        return type(value)(_arrays(v) for v in value)
+        return [_arrays(v) for v in value] if isinstance(value, list) else tuple(_arrays(v) for v in value)
     return {k: _arrays(v) for k, v in value.items()} if isinstance(value, Mapping) else value
 
 
 def _tensors(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf":
         return Tensor.of_array(np.asarray(value))
-    if type(value) in (list, tuple):
-        return type(value)(_tensors(v) for v in value)
+    if type(value) is list:
+        return [_tensors(v) for v in value]
+    if type(value) is tuple:
+        return tuple(_tensors(v) for v in value)
     return value
 
 

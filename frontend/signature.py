@@ -37,7 +37,7 @@ def signature(*specs: object, **by_name: TensorSpec) -> Callable[[F], F]:
             raise InvalidArgumentError("a signature has either positional specs or specs by keyword")
         stored = by_name
     elif len(specs) == 1 and isinstance(specs[0], str | list | tuple | Mapping):
-        stored = specs[0]  # pyright: ignore[reportAssignmentType]
+        stored = specs[0]
     else:
         stored = specs  # pyright: ignore[reportAssignmentType]
     _checked(stored)

@@ -31,7 +31,7 @@ def _is_ours(filename: str) -> bool:
 
 def user_frame() -> FrameType | None:
     """The nearest frame of the user's."""
-    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

@@ -416,10 +416,10 @@ class Tensor:
     def __ge__(self, other: Any) -> Tensor:
         return _binary("greater_equal", self, other)
 
-    def __eq__(self, other: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __eq__(self, other: Any) -> Tensor:
         return _binary("equal", self, other)
 
-    def __ne__(self, other: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __ne__(self, other: Any) -> Tensor:
         return _binary("not_equal", self, other)
 
     __hash__ = object.__hash__  # by identity, as `==` compares elements

@@ -240,7 +240,7 @@ def arange(
     if stop is None:
         start, stop = 0, start
     wanted = None if dtype is None else DType.of(dtype)
-    bounds = (start, stop, step)
+    bounds: Any = (start, stop, step)
     if all(is_scalar(b) or isinstance(b, np.generic) for b in bounds):
         if step == 0:
             raise InvalidArgumentError("arange(): the step is 0", location=user_line())

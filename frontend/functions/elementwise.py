@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from sardonyx.dialects.dtypes import DType, bool_
+from sardonyx.dialects.dtypes import DType, bool_, int64, uint64
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.apply import op
 from sardonyx.frontend.operands import (
@@ -93,7 +93,8 @@ def fmod(x1: TensorLike, x2: TensorLike) -> Tensor:
 def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
     """`x1 ** x2`; a negative power of an integer is 0, but for 1 and -1."""
     a, b = promoted(x1, x2)
-    carrier = carrier_dtype("sx.pow", a.dtype)
+    # Powers modulo 2 ** 64 have the same bits, signed or not.
+    carrier = int64 if a.dtype == uint64 else carrier_dtype("sx.pow", a.dtype)
     return _cast(op("sx.pow", _cast(a, carrier), _cast(b, carrier)), a.dtype)
 
 

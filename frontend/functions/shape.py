@@ -115,9 +115,9 @@ def _simplified(x: Tensor, entries: list[Any]) -> list[Any]:
     if not x.is_traced:
         return entries
     dims = dims_of(x.value)
-    wanted = [Dim.of(e) if isinstance(e, int) else getattr(e, "dim", None) for e in entries]
-    if any(w is None for w in wanted):
+    if not all(isinstance(e, int | Extent) for e in entries):
         return entries
+    wanted = [e.dim if isinstance(e, Extent) else Dim.of(e) for e in entries]
     out: list[Any] = []
     for at, (entry, dim) in enumerate(zip(entries, wanted)):
         same = not isinstance(entry, int) and at < len(dims) and equal(dims[at], dim) is Proof.PROVED
@@ -126,7 +126,7 @@ def _simplified(x: Tensor, entries: list[Any]) -> list[Any]:
     if -1 not in out and len(open_places) == 1:
         copied = {i for i, e in enumerate(out) if not isinstance(e, Extent) and e == 0}
         have = Dim.product(d for i, d in enumerate(dims) if i not in copied)
-        rest = Dim.product(w for i, w in enumerate(wanted) if i not in copied and i != open_places[0] and w is not None)
+        rest = Dim.product(w for i, w in enumerate(wanted) if i not in copied and i != open_places[0])
         if rest.static_value != 0 and have.exact_quotient(rest) == wanted[open_places[0]]:
             out[open_places[0]] = -1
     return out
