@@ -43,7 +43,8 @@ from sardonyx.dialects.kernel.ops import (
 )
 from sardonyx.errors import UnsupportedError
 
-Emitter = Callable[["KernelEmitter", Any], None]
+Emitter = Callable[[Any, Any], None]
+"""`emit(emitter, op)`: the emitter is a `KernelEmitter`, that of a plan for ops of plans."""
 EMITTERS: dict[type[Operation], Emitter] = {}
 
 

@@ -177,7 +177,7 @@ def _weight(e: KernelEmitter, op: WeightOp) -> None:
 @emits(OutputOp)
 def _output(e: KernelEmitter, op: OutputOp) -> None:
     b = e.builder
-    element = memory_type(scalar_type(op.result.type.element))  # pyright: ignore[reportAttributeAccessIssue]
+    element = memory_type(scalar_type(op.result.type.element))
     size = _byte_count(e, list(op.extents), element)
     record = b.gep(I64, "%outputs", str(2 * op.number.value.data))
     dims = b.load(PTR, b.gep(I64, record, "1"), 8)
@@ -191,7 +191,7 @@ def _output(e: KernelEmitter, op: OutputOp) -> None:
 @emits(AllocOp)
 def _alloc(e: KernelEmitter, op: AllocOp) -> None:
     b = e.builder
-    element = memory_type(scalar_type(op.result.type.element))  # pyright: ignore[reportAttributeAccessIssue]
+    element = memory_type(scalar_type(op.result.type.element))
     size = _byte_count(e, list(op.extents), element)
     slot = op.slot.value.data if op.slot is not None else 0
     block = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%slots", str(2 * slot))), (I64, size)])
@@ -231,7 +231,8 @@ def _run_kernel(e: PlanEmitter, op: LaunchOp, symbol: str) -> str:
     b = e.builder
     alone = [(PTR, "%args"), (I64, "0"), (I64, "1")]
     kernel = e.kernels[op.callee.string_value()]
-    arguments = dict(zip(kernel.body.block.args, (e.value(a).text for a in op.args), strict=True))
+    texts = [e.value(a).text for a in op.args]
+    arguments: dict[SSAValue, str] = dict(zip(kernel.body.block.args, texts, strict=True))
     estimate = estimate_work(b, kernel, arguments)
     if estimate is None:
         return b.call(symbol, I64, alone)

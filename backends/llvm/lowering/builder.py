@@ -120,11 +120,11 @@ class Body:
         """A constant of the dtype's scalar type."""
         ty = scalar_ir(dtype)
         if dtype.is_float:
-            return self.add(arith.ConstantOp(FloatAttr(float(value), ty)))  # pyright: ignore[reportArgumentType]
+            return self.add(arith.ConstantOp(FloatAttr(float(value), ty)))  # pyright: ignore[reportCallIssue, reportArgumentType]
         number = int(value)
         if dtype.kind == "u" and number >= 1 << (dtype.bits - 1):
             number -= 1 << dtype.bits  # the same bits, read as signed
-        return self.add(arith.ConstantOp(IntegerAttr(number, ty)))  # pyright: ignore[reportArgumentType]
+        return self.add(arith.ConstantOp(IntegerAttr(number, ty)))  # pyright: ignore[reportCallIssue, reportArgumentType]
 
     def true(self) -> SSAValue:
         return self.add(arith.ConstantOp(IntegerAttr(1, i1)))
@@ -183,10 +183,10 @@ class Body:
             return self.compare_scalars("ne", source, value, self.const(source, 0))
         if source.is_float and target.is_float:
             if target.bits > source.bits:
-                return self.add(arith.ExtFOp(value, to))  # pyright: ignore[reportArgumentType]
+                return self.add(arith.ExtFOp(value, to))
             if target.bits == source.bits:  # float16 and bfloat16
                 return self.convert(self.convert(value, source, float32), float32, target)
-            return self.add(arith.TruncFOp(value, to))  # pyright: ignore[reportArgumentType]
+            return self.add(arith.TruncFOp(value, to))
         if source.is_float:
             wide = compute_dtype(source)
             return self.math(
@@ -197,7 +197,7 @@ class Body:
             if target.bits == 16 and source.bits > 16:
                 return self.math("int_to_half_unsigned" if source.kind == "u" else "int_to_half", to, value)
             made = arith.UIToFPOp if source.kind in "ub" else arith.SIToFPOp
-            return self.convert(self.add(made(value, scalar_ir(wide))), wide, target)  # pyright: ignore
+            return self.convert(self.add(made(value, scalar_ir(wide))), wide, target)  # pyright: ignore[reportArgumentType]
         if target.bits < source.bits:
             return self.add(arith.TruncIOp(value, to))  # pyright: ignore[reportArgumentType]
         if target.bits > source.bits:

@@ -220,7 +220,7 @@ def _transposed_extents(
     full: list[Dim] = []
     before: list[Dim] = []
     for at, (size, shown) in enumerate(zip(sizes, out, strict=True)):
-        extent = op._full(windows, at, size)  # pyright: ignore[reportPrivateUsage]
+        extent = op._full(windows, at, size)
         if op.attr("output_shape") is None and not windows.same:
             first = Dim.of(windows.pads[at][0])
         else:
