@@ -216,7 +216,7 @@ def samples(dtype: DType) -> Array:
             return wide.astype(dtype.numpy)
     low = -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0
     high = low + (1 << dtype.bits) - 1
-    return np.array([v for v in SAMPLES[dtype.kind] if low <= v <= high]).astype(dtype.numpy)
+    return np.array([v for v in SAMPLES[dtype.kind] if low <= v <= high], dtype.numpy)
 
 
 def test_casts_are_joined_only_where_all_values_agree():
@@ -231,6 +231,8 @@ def test_casts_are_joined_only_where_all_values_agree():
                 values = samples(first)
                 with np.errstate(all="ignore"):
                     two, one = convert(convert(values, middle), last), convert(values, last)
+                if last.is_float:  # NumPy does not take a NaN of bfloat16 for equal to itself
+                    two, one = two.astype(np.float64), one.astype(np.float64)
                 np.testing.assert_array_equal(two, one, err_msg=f"{first} -> {middle} -> {last}")
     assert joined > 500
 
