@@ -195,14 +195,24 @@ def _conv_transpose(plan: Plan, op: ConvTransposeOp) -> None:
                     [g.index(1), m, n, g.index(1), n],
                 )
             )
-            _add_nest(g, spread, (patch, 0), (total, 0), wide)
+            copy_nest(
+                g,
+                spread,
+                (patch, 0),
+                (total, 0),
+                change=lambda at, part, to: at.arithmetic("add", wide, at.load(total, to), part),
+            )
 
             def per_row(r: Body, row: SSAValue, _: Sequence[SSAValue]) -> None:
                 channel = r.plus(r.times(index, row_count), row)
                 start = r.const(wide, 0) if bias is None else r.convert(r.load(bias, channel), dtype, wide)
                 source = r.plus(r.times(row, plane), first)
-                _store_nest(
-                    r, crop, (total, source), (result, r.plus(at_out, r.times(channel, plane_out))), start, wide, dtype
+                copy_nest(
+                    r,
+                    crop,
+                    (total, source),
+                    (result, r.plus(at_out, r.times(channel, plane_out))),
+                    change=lambda at, sum_, _: at.convert(at.arithmetic("add", wide, sum_, start), wide, dtype),
                 )
 
             g.loop(row_count, per_row)
@@ -249,53 +259,3 @@ def _zero(b: Body, dtype: Any, buffer: SSAValue, count: IndexLike) -> None:
         c.store(zero, buffer, i)
 
     b.loop(count, cell, vector=True)
-
-
-def _add_nest(
-    b: Body, axes: Any, source: tuple[SSAValue, IndexLike], target: tuple[SSAValue, IndexLike], dtype: Any
-) -> None:
-    """Add a region; within one innermost loop no two elements meet, so it may be widened."""
-
-    def level(at: Body, depth: int, from_: IndexLike, to: IndexLike) -> None:
-        if depth == len(axes):
-            value = at.arithmetic("add", dtype, at.load(target[0], to), at.load(source[0], from_))
-            at.store(value, target[0], to)
-            return
-        extent, from_step, to_step = axes[depth]
-
-        def step(inner: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
-            level(
-                inner, depth + 1, inner.plus(from_, inner.times(i, from_step)), inner.plus(to, inner.times(i, to_step))
-            )
-
-        at.loop(extent, step, vector=depth == len(axes) - 1)
-
-    level(b, 0, source[1], target[1])
-
-
-def _store_nest(
-    b: Body,
-    axes: Any,
-    source: tuple[SSAValue, IndexLike],
-    target: tuple[SSAValue, IndexLike],
-    start: SSAValue,
-    wide: Any,
-    dtype: Any,
-) -> None:
-    """Copy a region, plus a constant, rounded to the result's dtype."""
-
-    def level(at: Body, depth: int, from_: IndexLike, to: IndexLike) -> None:
-        if depth == len(axes):
-            value = at.arithmetic("add", wide, at.load(source[0], from_), start)
-            at.store(at.convert(value, wide, dtype), target[0], to)
-            return
-        extent, from_step, to_step = axes[depth]
-
-        def step(inner: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
-            level(
-                inner, depth + 1, inner.plus(from_, inner.times(i, from_step)), inner.plus(to, inner.times(i, to_step))
-            )
-
-        at.loop(extent, step, vector=depth == len(axes) - 1)
-
-    level(b, 0, source[1], target[1])

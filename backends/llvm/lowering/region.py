@@ -6,7 +6,7 @@ Neighbouring axes that step alike on both sides are merged, so that a concat of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -114,12 +114,18 @@ def copy_nest(
     source: tuple[SSAValue, IndexLike],
     target: tuple[SSAValue, IndexLike],
     parallel: bool = False,
+    change: Callable[[Body, SSAValue, IndexLike], SSAValue] | None = None,
 ) -> None:
-    """Loops that copy a region; `source` and `target` are (buffer, offset)."""
+    """Loops that copy a region; `source` and `target` are (buffer, offset).
+
+    `change(body, element, target offset)` gives what is stored instead of the element. No two elements of one innermost
+    loop may go to the same place, since that loop is widened.
+    """
 
     def level(b: Body, depth: int, at_source: IndexLike, at_target: IndexLike) -> None:
         if depth == len(axes):
-            b.store(b.load(source[0], at_source), target[0], at_target)
+            element = b.load(source[0], at_source)
+            b.store(element if change is None else change(b, element, at_target), target[0], at_target)
             return
         extent, from_stride, to_stride = axes[depth]
 
