@@ -125,7 +125,7 @@ def test_split_of_symbols():
 
 def test_split_of_contents():
     parts = SPLIT.make(extents(["b", "h", "w"]), constant([1, 2]), results=2)
-    assert [[str(d) for d in contents(r)] for r in parts.results] == [["b"], ["h", "w"]]
+    assert [[str(d) for d in contents(r) or ()] for r in parts.results] == [["b"], ["h", "w"]]
 
 
 def test_split_text():
