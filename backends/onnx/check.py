@@ -43,9 +43,7 @@ def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None
         content = contents.get(tensor.name)
         if content is None:
             copy.graph.initializer.append(tensor)
-        elif content.nbytes <= MAX_INSIDE and not (
-            isinstance(content, Weight) and isinstance(content.content, FileSlice)
-        ):
+        elif content.nbytes <= MAX_INSIDE and not _in_file(content):
             filled = copy.graph.initializer.add()
             filled.CopyFrom(tensor)
             fill(filled, content)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any, cast
 
 import onnx
 from onnx import defs
@@ -258,7 +259,7 @@ def check_node(node: onnx.NodeProto, schema: defs.OpSchema | None) -> None:
         what = schema.attributes.get(name)
         if what is None:
             raise InvalidArgumentError(f"{node.op_type} has no attribute '{name}'", location=describe(node))
-        kind = what.type.value
+        kind = int(cast(Any, what.type))  # the stubs know no conversion
         if not attribute.ref_attr_name and attribute.type != kind:
             found, wanted = (_KINDS.get(k, "of another type") for k in (attribute.type, kind))
             raise InvalidArgumentError(f"its attribute '{name}' is {found}, not {wanted}", location=describe(node))
