@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 
@@ -29,16 +32,29 @@ def build(module: ModuleOp, store: WeightStore, options: ExportOptions) -> Skele
         UnsupportedError: An op has no form in the opset; names node, op, opset and the lowest opset that has one.
         ModelCheckError: ONNX's tools refuse the result.
     """
-    work = module.clone()
-    if options.optimize:
-        _optimize(work)
-    work, opset = _legalized(work, options.opset_version, get_opset(module))
-    skeleton = emit(work, store, opset, options.producer_name or "sardonyx", _version())
+    with without_collector():
+        work = module.clone()
+        if options.optimize:
+            _optimize(work)
+        work, opset = _legalized(work, options.opset_version, get_opset(module))
+        skeleton = emit(work, store, opset, options.producer_name or "sardonyx", _version())
     if not options.contrib_ops:
         _refuse_contrib(skeleton)
     if options.check:
         check_model(skeleton.proto, skeleton.contents)
     return skeleton
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Without the cyclic garbage collector, which takes long to look at many new ops that all stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _refuse_contrib(skeleton: Skeleton) -> None:

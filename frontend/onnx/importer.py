@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from sardonyx.backends.onnx import metadata
+from sardonyx.backends.onnx.build import without_collector
 from sardonyx.backends.onnx.names import node_location
 from sardonyx.backends.onnx.tensors import array_from_proto, dtype_from_onnx, tensor_shape
 from sardonyx.dialects import locations
@@ -319,4 +320,5 @@ def import_model(
 ) -> tuple[ModuleOp, WeightStore]:
     """Validate and import a model (see `Importer`)."""
     validate(proto)
-    return Importer(proto, files, weights).run()
+    with without_collector():
+        return Importer(proto, files, weights).run()
