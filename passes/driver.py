@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, final
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
@@ -49,6 +49,8 @@ class SxRewriter(PatternRewriter):
         self.inserted: list[Operation] = []
         self.touched: list[Operation] = []
         self.released: list[SSAValue] = []
+        self.erased: list[LocationAttr] = []
+        self.unplaced: list[Operation] = []
         self.retyped: list[Operation] = []
 
     @classmethod
@@ -67,7 +69,7 @@ class SxRewriter(PatternRewriter):
         self.insertion_point = InsertPoint.before(op)
         self.name_hint = None
         self.pattern = pattern
-        for record in (self.inserted, self.touched, self.released, self.retyped):
+        for record in (self.inserted, self.touched, self.released, self.retyped, self.erased, self.unplaced):
             record.clear()
 
     def decline(self, reason: str, op: Operation | None = None) -> None:
@@ -168,7 +170,7 @@ class RewriteDriver:
     limit: int | None = None
     _by_type: dict[type[Operation], list[tuple[str, RewritePattern]]] = field(default_factory=dict, init=False)
     _worklist: Worklist = field(default_factory=Worklist, init=False)
-    _recent: deque[tuple[str, str, str | None]] = field(default_factory=lambda: deque(maxlen=64), init=False)
+    _recent: deque[tuple[str, str, LocationAttr]] = field(default_factory=lambda: deque(maxlen=64), init=False)
 
     def __post_init__(self) -> None:
         flat = _flatten(self.patterns)
@@ -236,7 +238,7 @@ class RewriteDriver:
                 raise self._blame(PassError(str(error)), pattern_id, name, location) from error
         return False
 
-    def _blame(self, error: PassError, pattern: str, op: str, location: Any) -> PassError:
+    def _blame(self, error: PassError, pattern: str, op: str, location: LocationAttr) -> PassError:
         """Name the pass and the pattern in an error."""
         if not error.message.startswith("pass '"):
             error.message = f"pass '{self.run.pass_name}', pattern '{pattern}' on {op}: {error.message}"
@@ -246,22 +248,29 @@ class RewriteDriver:
 
     # ---- what a rewrite does to the worklist
     def _on_insertion(self, rewriter: SxRewriter, op: Operation) -> None:
-        """Note who made the op: its own location where the pattern gave one, else that of the matched op."""
+        """Note who made the op: its own location where the pattern gave one, else that of the matched op (fused with
+        those of other ops that the same rewrite erases)."""
         rewriter.inserted.append(op)
         made_by = f"{self.run.pass_name}:{rewriter.pattern}"
         matched = rewriter._current_operation
         origin = matched.location if matched is not None else op.location
         for new in op.walk() if op.regions else (op,):
-            known = origin if locations.is_unknown(new.location) else new.location
-            new.location = provenance.stamp(known, made_by)
+            if locations.is_unknown(new.location):
+                new.location = origin
+                rewriter.unplaced.append(new)
+            new.location = provenance.stamp(new.location, made_by)
 
     def _on_removal(self, rewriter: SxRewriter, op: Operation) -> None:
+        rewriter.erased.append(op.location)
         for gone in op.walk() if op.regions else (op,):
             self._worklist.remove(gone)
             rewriter.released.extend(gone.operands)
 
-    def _finish(self, rewriter: SxRewriter, name: str, location: Any) -> None:
+    def _finish(self, rewriter: SxRewriter, name: str, location: LocationAttr) -> None:
         """After a rewrite: types, verification, the report, and who is to be visited again."""
+        if len(rewriter.erased) > 1:  # what was made stands for all of them
+            for new in rewriter.unplaced:
+                new.location = provenance.merge(new.location, *rewriter.erased)
         changed = list(rewriter.touched)
         if rewriter.retyped:
             propagate(rewriter.retyped, note=changed.append)
@@ -282,7 +291,7 @@ class RewriteDriver:
         for op in reversed(again):
             if op.parent is not None:
                 self._worklist.push(op)
-        self._recent.append((rewriter.pattern, name, locations.describe(location)))
+        self._recent.append((rewriter.pattern, name, location))
         self.run.rewritten(rewriter.pattern, name, location, rewriter.inserted)
 
     def _verify(self, ops: Iterable[Operation]) -> None:
@@ -296,14 +305,14 @@ class RewriteDriver:
 
     def _endless(self, done: int) -> PassError:
         common = sorted(name for name, _ in Counter(pattern for pattern, _, _ in self._recent).most_common(2))
-        _, op, where = self._recent[-1]
+        _, op, location = self._recent[-1]
         if len(common) == 2:
             who = f"patterns '{common[0]}' and '{common[1]}' undo each other"
         else:
             who = f"pattern '{common[0]}' keeps firing"
         return PassError(
             f"pass '{self.run.pass_name}' does not come to an end after {done} rewrites: {who} at {op}",
-            location=where,
+            location=locations.describe(location),
             op=op,
             hint="a pattern must not match what it or another one makes",
         )

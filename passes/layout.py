@@ -19,20 +19,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
-from xdsl.dialects.builtin import LocationAttr, TensorType
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from sardonyx.dialects.attributes import Shape, dims_of, rank_of
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.sx.transpose import TransposeOp
-from sardonyx.errors import InvalidArgumentError
-from sardonyx.passes import provenance
 from sardonyx.passes.base import PassRun
 from sardonyx.passes.constants import constant_of
+from sardonyx.passes.layout_parts import Cost, Label, Request, View, compared, is_ranked_op, several, typical
 from sardonyx.passes.layout_rule import LayoutRule, Need, Plan
 from sardonyx.passes.layout_rules import rule_of
 from sardonyx.passes.permutations import (
@@ -49,34 +45,6 @@ from sardonyx.passes.permutations import (
 
 MAX_SWEEPS = 4
 """Forwards and backwards so often at most; the second sweep rarely finds anything."""
-
-TYPICAL_EXTENT = 16
-"""What a dynamic extent counts as when sizes are compared."""
-
-Request: TypeAlias = tuple[SSAValue, Perm]
-"""A root, and the order (perhaps with leading axes) in which it is wanted."""
-
-Cost: TypeAlias = tuple[int, int]
-"""Transposes, and the elements that they move."""
-
-
-@dataclass(frozen=True)
-class View:
-    """A transpose's result: `transpose(root, perm)`, and the locations of the transposes that it stands for."""
-
-    root: SSAValue
-    perm: Perm
-    locations: tuple[LocationAttr, ...]
-
-
-@dataclass(frozen=True)
-class Label:
-    """An op's order of axes, what follows from it, and the locations of the transposes that led to it."""
-
-    perm: Perm
-    plan: Plan
-    rule: LayoutRule
-    locations: tuple[LocationAttr, ...]
 
 
 class Layout:
@@ -107,7 +75,7 @@ class Layout:
 
     # ---- what is there
     def _add_view(self, op: Operation) -> bool:
-        if not isinstance(op, TransposeOp) or not _ranked(op) or op.output in self.pinned:
+        if not isinstance(op, TransposeOp) or not is_ranked_op(op) or op.output in self.pinned:
             return False
         root, before = op.data, self.views.get(op.data)
         perm = op.permutation(rank_of(op.data))
@@ -117,7 +85,7 @@ class Layout:
             self.views[op.output] = View(root, perm, (op.location,))
         else:
             self.views[op.output] = View(
-                before.root, compose(before.perm, perm), _several(before.locations, (op.location,))
+                before.root, compose(before.perm, perm), several(before.locations, (op.location,))
             )
         return True
 
@@ -125,7 +93,7 @@ class Layout:
         self.ops.append(op)
         for root in {self.root(operand) for operand in op.operands}:
             self.users.setdefault(root, []).append(op)
-        rule = rule_of(op) if isinstance(op, SxOp) and _ranked(op) else None
+        rule = rule_of(op) if isinstance(op, SxOp) and is_ranked_op(op) else None
         plan = rule.absorb(op) if rule is not None and isinstance(op, SxOp) else None
         if plan is not None and not any(result in self.pinned for result in op.results):
             self.absorbing[op] = plan
@@ -140,7 +108,7 @@ class Layout:
 
     def rule(self, op: Operation) -> LayoutRule | None:
         """The op's rule, where it can be given a label."""
-        if not isinstance(op, SxOp) or not _ranked(op) or any(r in self.pinned for r in op.results):
+        if not isinstance(op, SxOp) or not is_ranked_op(op) or any(r in self.pinned for r in op.results):
             return None
         return rule_of(op)
 
@@ -228,7 +196,7 @@ class Layout:
         if found is None:
             found = 1
             for dim in dims_of(root):
-                found *= _typical(dim)
+                found *= typical(dim)
             self._sizes[root] = found
         return found
 
@@ -304,14 +272,14 @@ class Layout:
         for value, need in zip(op.operands, plan.needs, strict=True):
             if need is not None:
                 parts.append(self.why(value))
-        return _several(*parts)
+        return several(*parts)
 
     def why(self, value: SSAValue) -> tuple[LocationAttr, ...]:
         """The locations of the transposes that a value's order comes from."""
         view = self.views.get(value)
         owner = self.root(value).owner
         label = self.labels.get(owner) if isinstance(owner, Operation) else None
-        return _several(view.locations if view else (), label.locations if label else ())
+        return several(view.locations if view else (), label.locations if label else ())
 
     def backwards(self) -> list[Operation]:
         """Label ops whose results are wanted in another order; returns the ops labelled, last first."""
@@ -349,7 +317,7 @@ class Layout:
                     continue
                 if not is_identity(perm):
                     label = self.labels.get(user)
-                    out.append((perm, _several(view.locations if view else (), label.locations if label else ())))
+                    out.append((perm, several(view.locations if view else (), label.locations if label else ())))
         return out
 
     def _backward_label(self, op: SxOp, rule: LayoutRule) -> Label | None:
@@ -415,7 +383,7 @@ class Layout:
             for op, _ in labels:
                 self.set_label(op, None)
             if self.cost <= cost:
-                self.run.decline("group", group[0], f"moved, {_times(cost, self.cost)} than where they are")
+                self.run.decline("group", group[0], f"moved, {compared(cost, self.cost)} than where they are")
             elif self.claim("move", group[0]):
                 for op, label in labels:
                     self.set_label(op, label)
@@ -460,7 +428,7 @@ class Layout:
                     plan = None if perm is None or perm == label.perm else label.rule.plan(op, perm)
                     if perm is None or plan is None or isinstance(plan, str):
                         continue
-                    cost, other = self.cost, Label(perm, plan, label.rule, _several(label.locations, why))
+                    cost, other = self.cost, Label(perm, plan, label.rule, several(label.locations, why))
                     self.set_label(op, other)
                     if self.cost < cost:
                         label = other
@@ -479,27 +447,3 @@ class Layout:
             if not found or self.one_step:
                 break
         return bool(self.labels)
-
-
-def _ranked(op: Operation) -> bool:
-    return all(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
-
-
-def _typical(dim: Dim) -> int:
-    """An extent for comparing sizes."""
-    try:
-        return max(0, dim.evaluate(dict.fromkeys(dim.symbols(), TYPICAL_EXTENT)))
-    except InvalidArgumentError:  # a broadcast against another extent
-        return TYPICAL_EXTENT
-
-
-def _several(*parts: tuple[LocationAttr, ...]) -> tuple[LocationAttr, ...]:
-    """Locations joined into one where there are several, so that they stay bounded."""
-    found = list(dict.fromkeys(location for part in parts for location in part))
-    return tuple(found) if len(found) < 2 else (provenance.merge(*found),)
-
-
-def _times(cost: Cost, other: Cost) -> str:
-    if cost[0] > other[0]:
-        return f"{cost[0] - other[0]} more transposes would be left"
-    return "as many transposes would be left"

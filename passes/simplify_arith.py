@@ -11,6 +11,7 @@ from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.sx import binary, cast, logical, reduce, select, unary, variadic
 from sardonyx.dialects.sx.activation import ReluOp
+from sardonyx.passes import provenance
 from sardonyx.passes.driver import SxPattern, SxRewriter
 from sardonyx.passes.matching import defined_by, forward, is_filled_with, same_shape, same_type
 
@@ -128,7 +129,8 @@ class CastPattern(SxPattern[SxOp]):
             return rewriter.decline(f"{first} to {middle} to {target} is not the same as {first} to {target}")
         if first == target:
             return forward(op, inner.input, rewriter)
-        rewriter.replace(op, cast.CastOp.make(inner.input, to=target))
+        both = provenance.merge(op.location, inner.location)
+        rewriter.replace(op, cast.CastOp.make(inner.input, to=target, location=both))
 
 
 # float dtype -> the bits of its significand, with the hidden one.

@@ -19,6 +19,7 @@ from sardonyx.dialects.sx.slice import SliceOp
 from sardonyx.dialects.sx.tile import TileOp
 from sardonyx.dialects.sx.transpose import TransposeOp
 from sardonyx.dialects.values import contents, known_ints
+from sardonyx.passes import provenance
 from sardonyx.passes.driver import SxPattern, SxRewriter
 from sardonyx.passes.effects import is_deterministic
 from sardonyx.passes.matching import defined_by, forward, is_ranked, same_shape
@@ -80,16 +81,16 @@ class ReshapeOfReshapePattern(SxPattern[ReshapeOp]):
         inner = defined_by(op.data, RESHAPES)
         if inner is None:
             return
-        source = inner.operands[0]
+        source, both = inner.operands[0], provenance.merge(op.location, inner.location)
         if not is_ranked(source):
             return rewriter.decline("the rank of the first operand is not known")
         if self.reads_alike(op, source):
-            return rewriter.replace(op, ReshapeOp.make(source, op.shape, allowzero=op.attr("allowzero")))
+            return rewriter.replace(op, ReshapeOp.make(source, op.shape, allowzero=op.attr("allowzero"), location=both))
         shape = static_shape(op.output)
         if shape is None:
             return rewriter.decline("an entry of the shape copies an extent of what it is reshaped from, or is unknown")
         entries = rewriter.insert(ConstantOp.dense(np.array(shape, np.int64)))
-        rewriter.replace(op, ReshapeOp.make(source, entries.output, allowzero=0 in shape))
+        rewriter.replace(op, ReshapeOp.make(source, entries.output, allowzero=0 in shape, location=both))
 
     def reads_alike(self, op: ReshapeOp, source: SSAValue) -> bool:
         """Whether the shape means the same for the source as for what is reshaped from it, whatever it is in a run."""
@@ -119,16 +120,17 @@ class SqueezeChainPattern(SxPattern[SxOp]):
             return rewriter.decline("axes are not known")
         if isinstance(inner, SqueezeOp) and isinstance(op, SqueezeOp):
             kept = [i for i in range(rank_of(source)) if i not in inner_axes]
-            return self.merge(op, source, sorted([*inner_axes, *(kept[a] for a in outer_axes)]), rewriter)
+            return self.merge(op, inner, sorted([*inner_axes, *(kept[a] for a in outer_axes)]), rewriter)
         if isinstance(inner, UnsqueezeOp) and isinstance(op, UnsqueezeOp):
             kept = [i for i in range(rank_of(op.output)) if i not in outer_axes]
-            return self.merge(op, source, sorted([*outer_axes, *(kept[a] for a in inner_axes)]), rewriter)
+            return self.merge(op, inner, sorted([*outer_axes, *(kept[a] for a in inner_axes)]), rewriter)
         if outer_axes == inner_axes and same_shape(source, op.results[0]):
             forward(op, source, rewriter)
 
-    def merge(self, op: SxOp, source: SSAValue, axes: Sequence[int], rewriter: SxRewriter) -> None:
-        vector = rewriter.insert(ConstantOp.dense(np.array(axes, np.int64)))
-        rewriter.replace(op, type(op).make(source, vector.output))
+    def merge(self, op: SxOp, inner: SxOp, axes: Sequence[int], rewriter: SxRewriter) -> None:
+        both = provenance.merge(op.location, inner.location)
+        vector = rewriter.insert(ConstantOp.dense(np.array(axes, np.int64), both))
+        rewriter.replace(op, type(op).make(inner.operands[0], vector.output, location=both))
 
 
 def axes_of(op: SxOp) -> list[int] | None:

@@ -24,8 +24,9 @@ from sardonyx.dialects.sx import BY_NAME, OPS
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.transpose import TransposeOp
 from sardonyx.passes.base import PassRun
-from sardonyx.passes.layout import Label, Layout
+from sardonyx.passes.layout import Layout
 from sardonyx.passes.layout_apply import LayoutRewriter
+from sardonyx.passes.layout_parts import Label
 from sardonyx.passes.layout_rules import rule_of
 
 Spec = Any
