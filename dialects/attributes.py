@@ -36,6 +36,15 @@ def fresh_dim() -> Dim:
     return Dim.symbol(f"{ANONYMOUS}{next(_fresh)}")
 
 
+def _reserve(dim: Dim) -> Dim:
+    """Keep `fresh_dim` from giving a name again that a text already uses."""
+    global _fresh
+    numbers = [int(name[1:]) for name in dim.symbols() if name.startswith(ANONYMOUS) and name[1:].isdecimal()]
+    if numbers:
+        _fresh = itertools.count(max(next(_fresh), max(numbers) + 1))
+    return dim
+
+
 def is_anonymous(dim: Dim) -> bool:
     """Whether the extent is a symbol that no user named."""
     return any(name.startswith(ANONYMOUS) for name in dim.symbols())
@@ -74,7 +83,7 @@ class DimsAttr(Data[tuple[Dim | None, ...]]):
         def element() -> Dim | None:
             if parser.parse_optional_keyword("_") is not None:
                 return None
-            return parse_dim(_TokenStream(parser))
+            return _reserve(parse_dim(_TokenStream(parser)))
 
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, element))
 
