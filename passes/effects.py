@@ -43,7 +43,7 @@ def is_deterministic(op: Operation) -> bool:
 
     An op class that draws random numbers says so by an attribute or property `DETERMINISTIC` that is False.
     """
-    if not getattr(op, "DETERMINISTIC", True):
+    if not all(getattr(each, "DETERMINISTIC", True) for each in (op.walk() if op.regions else (op,))):
         return False
     return _is_pure_type(type(op)) or (
         is_side_effect_free(op) and not op.has_trait(IsTerminator, value_if_unregistered=True)
