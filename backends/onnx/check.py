@@ -49,8 +49,14 @@ def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None
             fill(filled, content)
         elif tensor.name not in inputs:
             copy.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    # The checker wants a shape of each input and output, though ONNX's text does not.
+    shapeless = [v for v in (*copy.graph.input, *copy.graph.output) if not v.type.tensor_type.HasField("shape")]
+    for value in shapeless:
+        value.type.tensor_type.shape.SetInParent()
     try:
         checker.check_model(copy)
+        for value in shapeless:
+            value.type.tensor_type.ClearField("shape")
         shape_inference.infer_shapes(copy, check_type=True, strict_mode=True, data_prop=True)
     except (checker.ValidationError, shape_inference.InferenceError, RuntimeError) as error:
         text = " ".join(str(error).split())

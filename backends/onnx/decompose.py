@@ -96,17 +96,6 @@ def _celu(op: SxOp, b: Expansion, opset: int) -> Values:
 # ---- arithmetic
 
 
-@decomposes("sum")
-def _sum(op: SxOp, b: Expansion, opset: int) -> Values:
-    """Sum is for floats only; a chain of Add is for integers too."""
-    total, *rest = _operands(op)
-    if dtype_of(total).is_float or not rest:
-        return None
-    for term in rest:
-        total = b("add", total, term)
-    return [total]
-
-
 @decomposes("mod")
 def _mod(op: SxOp, b: Expansion, opset: int) -> Values:
     """The floor remainder of floats before opset 28, from the truncated one; a zero has the divisor's sign."""
@@ -325,10 +314,16 @@ def _group_norm(op: SxOp, b: Expansion, opset: int) -> Values:
 
 @decomposes("batch_norm")
 def _batch_norm(op: SxOp, b: Expansion, opset: int) -> Values:
-    """Training mode before opset 14: statistics of the batch, and the running ones moved towards them."""
-    if not op.attr("training_mode"):
-        return None
+    """Training mode before opset 14: statistics of the batch, and the running ones moved towards them.
+
+    At inference the running statistics are those given; ONNX has no outputs for them.
+    """
     x, scale, bias, mean, var = _operands(op)
+    if not op.attr("training_mode"):
+        if not any(r.uses for r in op.results[1:]):
+            return None
+        y = b("batch_norm", x, scale, bias, mean, var, epsilon=op.attr("epsilon"), momentum=op.attr("momentum"))
+        return [y, mean, var]
     total = len(dims_of(x))
     axes = [0, *range(2, total)]
     at = b.constant(axes, int64)

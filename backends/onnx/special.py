@@ -59,6 +59,13 @@ def _ceiled(op: SxOp, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(out)
 
 
+def _batch_norm(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
+    """At inference there is one output."""
+    if not op.attr("training_mode") and any(r.uses for r in op.results[1:]):
+        raise Unstatable("running statistics are outputs of training mode only")
+    return generic_form(op, form, schema, opset)
+
+
 def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
     """The node of an unknown operator, as it was."""
     attributes = op.properties.get("attrs")
@@ -71,4 +78,5 @@ SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     "sx.mod": _mod,
     "sx.max_pool": _pool,
     "sx.average_pool": _pool,
+    "sx.batch_norm": _batch_norm,
 }

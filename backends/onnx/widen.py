@@ -39,7 +39,7 @@ _WIDER: dict[str, tuple[str, ...]] = {
 WRAPPING = frozenset(
     "sx." + name
     for name in (
-        "add sub mul div mod neg abs sign relu clip max min sum matmul gemm cumsum where equal less less_equal greater "
+        "add sub mul div mod neg abs sign relu clip max min matmul gemm cumsum where equal less less_equal greater "
         "greater_equal reduce_sum reduce_prod reduce_max reduce_min reduce_l1 reduce_sum_square arg_max arg_min prelu "
         "transpose reshape squeeze unsqueeze flatten expand concat split slice pad tile gather gather_elements "
         "gather_nd depth_to_space space_to_depth trilu identity max_pool bitwise_not"

@@ -1,0 +1,78 @@
+"""Arrays to TensorProto and back, and the sizes that a tensor states held against what it holds."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from sardonyx.backends.onnx.tensors import array_from_proto, raw_view, tensor_from_array, type_string
+from sardonyx.dialects.dtypes import ALL
+from sardonyx.errors import InvalidArgumentError, UnsupportedError
+
+SHAPES = [(), (3,), (2, 0, 3), (2, 2)]
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_arrays_come_back(dtype, shape):
+    array = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 3 - (dtype.kind in "if")).astype(dtype.numpy)
+    proto = tensor_from_array("t", array)
+    assert proto.data_type == dtype.onnx and tuple(proto.dims) == shape
+    assert numpy_helper.to_array(proto).tobytes() == array.tobytes()  # ONNX reads the same
+    back = array_from_proto(proto, "t")
+    assert back.dtype == array.dtype and back.shape == shape and back.tobytes() == array.tobytes()
+    assert not back.flags.writeable
+    assert bytes(raw_view(array)) == array.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_typed_fields_are_read(dtype):
+    values = [1, 0, 1] if dtype.kind == "b" else [1, 0, 3] if dtype.kind == "u" else [1, 0, -3]
+    proto = helper.make_tensor("t", dtype.onnx, [3], values)
+    assert not proto.HasField("raw_data")
+    back = array_from_proto(proto, "t")
+    assert back.dtype == dtype.numpy and back.astype("f4").tolist() == values
+
+
+def test_bytes_that_are_neither_0_nor_1_are_true():
+    proto = onnx.TensorProto(data_type=onnx.TensorProto.BOOL, dims=[3], raw_data=bytes([0, 7, 255]))
+    assert array_from_proto(proto, "t").tobytes() == bytes([0, 1, 1])
+
+
+def test_type_strings():
+    assert [type_string(d) for d in ALL][:2] == ["tensor(bool)", "tensor(int8)"]
+    assert {type_string(d) for d in ALL} >= {"tensor(float)", "tensor(double)", "tensor(bfloat16)"}
+
+
+@pytest.mark.parametrize(
+    "fields, text",
+    [
+        (dict(dims=[3], raw_data=bytes(8)), "12 bytes, but it holds 8"),
+        (dict(dims=[-1], raw_data=b""), "negative"),
+        (dict(dims=[2**32, 2**32], raw_data=b""), "overflow"),
+        (dict(dims=[2**61, 8, 0], raw_data=b""), "overflow"),
+        (dict(dims=[2]), "2 elements"),
+        (dict(dims=[2], int64_data=[1, 2]), "2 elements"),
+    ],
+)
+def test_sizes_that_disagree_are_refused(fields, text):
+    proto = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, **fields)
+    with pytest.raises(InvalidArgumentError, match=text):
+        array_from_proto(proto, "initializer 'w'")
+
+
+def test_types_that_are_not_there_are_refused():
+    with pytest.raises(InvalidArgumentError, match="99 is no element type"):
+        array_from_proto(onnx.TensorProto(data_type=99), "t")
+    with pytest.raises(InvalidArgumentError, match="0 is no element type"):
+        array_from_proto(onnx.TensorProto(), "t")
+    with pytest.raises(UnsupportedError, match="string"):
+        array_from_proto(onnx.TensorProto(data_type=onnx.TensorProto.STRING), "t")
+
+
+def test_a_view_does_not_copy():
+    array = np.arange(8, dtype=ml_dtypes.bfloat16)
+    assert np.shares_memory(np.asarray(raw_view(array)), array)
