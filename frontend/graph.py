@@ -47,6 +47,7 @@ Slot = tuple[str, DType, tuple[int, ...] | None]
 Passes = Sequence[Transform | ModulePass | str] | str | None
 
 _of_array = Tensor.of_array
+_new = object.__new__
 
 
 class ModelGraph:
@@ -295,7 +296,11 @@ class ModelGraph:
         except SardonyxError as error:
             self._explain(error, inputs)
             raise
-        return [_of_array(array) for array in results]
+        # `Tensor.of_array` without the calls: this loop is a good part of what a small run costs.
+        for k, array in enumerate(results):
+            results[k] = tensor = _new(Tensor)
+            tensor._array = array
+        return results
 
     def _listed(self, inputs: Inputs) -> list[Any]:
         if self._compiled is None or self._working is not None:
