@@ -41,7 +41,9 @@ class Entry:
         return str(self.case)
 
 
-def entry(name: str, *slots: Any, since: int = MIN_OPSET, loose: float = 1, results: int | None = None, **p: Any) -> Entry:
+def entry(
+    name: str, *slots: Any, since: int = MIN_OPSET, loose: float = 1, results: int | None = None, **p: Any
+) -> Entry:
     return Entry(Case(BY_NAME[f"sx.{name}"], slots, p, results), since, loose)
 
 

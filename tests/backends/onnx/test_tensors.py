@@ -50,12 +50,12 @@ def test_type_strings():
 @pytest.mark.parametrize(
     "fields, text",
     [
-        (dict(dims=[3], raw_data=bytes(8)), "12 bytes, but it holds 8"),
-        (dict(dims=[-1], raw_data=b""), "negative"),
-        (dict(dims=[2**32, 2**32], raw_data=b""), "overflow"),
-        (dict(dims=[2**61, 8, 0], raw_data=b""), "overflow"),
-        (dict(dims=[2]), "2 elements"),
-        (dict(dims=[2], int64_data=[1, 2]), "2 elements"),
+        ({"dims": [3], "raw_data": bytes(8)}, "12 bytes, but it holds 8"),
+        ({"dims": [-1], "raw_data": b""}, "negative"),
+        ({"dims": [2**32, 2**32], "raw_data": b""}, "overflow"),
+        ({"dims": [2**61, 8, 0], "raw_data": b""}, "overflow"),
+        ({"dims": [2]}, "2 elements"),
+        ({"dims": [2], "int64_data": [1, 2]}, "2 elements"),
     ],
 )
 def test_sizes_that_disagree_are_refused(fields, text):

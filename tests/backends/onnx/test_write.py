@@ -59,7 +59,9 @@ def test_weights_beside_are_exactly_their_bytes_each_once(tmp_path):
 
 
 def test_large_tensors_begin_at_64_kib_unless_they_are_first(tmp_path):
-    first, small, large, more = (np.full(n, v, "f4") for n, v in ((MIB // 4, 1), (5, 2), (MIB // 4, 3), (MIB // 4 - 1, 4)))
+    first, small, large, more = (
+        np.full(n, v, "f4") for n, v in ((MIB // 4, 1), (5, 2), (MIB // 4, 3), (MIB // 4 - 1, 4))
+    )
     graph_of(first, small, large, more).export_onnx(tmp_path / "m.onnx", save_as_external_data=True)
     places = [(int(e["offset"]), int(e["length"])) for e in entries(tmp_path / "m.onnx").values()]
     aligned = MIB + (1 << 16)
