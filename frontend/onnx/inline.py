@@ -11,8 +11,7 @@ from xdsl.ir import SSAValue
 
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.errors import InvalidArgumentError
-from sardonyx.frontend.onnx.adapters.elementwise import constant_item
-from sardonyx.frontend.onnx.node import NodeContext
+from sardonyx.frontend.onnx.node import NodeContext, constant_item
 from sardonyx.frontend.onnx.validate import opsets_of
 
 if TYPE_CHECKING:

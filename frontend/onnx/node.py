@@ -129,3 +129,11 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
 def rank_of(value: SSAValue) -> int | None:
     """The rank, None where it is unknown."""
     return None if isinstance(value.type, UnrankedTensorType) else len(dims_of(value))
+
+
+def constant_item(value: SSAValue | None) -> object:
+    """The element of a constant scalar; None where the value is no such constant."""
+    if value is None or not isinstance(value.owner, ConstantOp):
+        return None
+    array = value.owner.array()
+    return array.item() if array.size == 1 else None

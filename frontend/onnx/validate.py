@@ -21,6 +21,9 @@ from sardonyx.errors import InvalidArgumentError, SardonyxError
 Opsets = Mapping[str, int]
 FunctionKey = tuple[str, str, str]
 
+# Old versions of operators that live on, which ONNX marks although models of their opsets have them.
+_READ_THOUGH_DEPRECATED = frozenset({"GroupNormalization"})
+
 _KINDS: dict[int, str] = {
     onnx.AttributeProto.FLOAT: "a float", onnx.AttributeProto.INT: "an int", onnx.AttributeProto.STRING: "a string",
     onnx.AttributeProto.TENSOR: "a tensor", onnx.AttributeProto.GRAPH: "a graph", onnx.AttributeProto.FLOATS: "floats",
@@ -265,7 +268,7 @@ def check_node(node: onnx.NodeProto, schema: defs.OpSchema | None) -> None:
             raise InvalidArgumentError(f"its attribute '{name}' is {found}, not {wanted}", location=describe(node))
     if schema is None:
         return
-    if schema.deprecated:
+    if schema.deprecated and node.op_type not in _READ_THOUGH_DEPRECATED:
         raise InvalidArgumentError(f"{node.op_type} is deprecated in this opset", location=describe(node))
     for name, what in schema.attributes.items():
         if what.required and name not in seen:

@@ -11,10 +11,10 @@ from sardonyx.backends.onnx.tensors import dtype_from_onnx
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dtypes import bool_
 from sardonyx.dialects.sx import BY_ONNX
-from sardonyx.dialects.sx.constant import ConstantOp, dense_attribute
+from sardonyx.dialects.sx.constant import dense_attribute
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.adapters.registry import adapts
-from sardonyx.frontend.onnx.node import NodeContext, rank_of
+from sardonyx.frontend.onnx.node import NodeContext, constant_item, rank_of
 
 
 @adapts("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", until=6)
@@ -103,11 +103,3 @@ def _dropout_12(n: NodeContext) -> Sequence[SSAValue]:
     if n.input(2) is not None and training is not False and ratio != 0:
         raise n.unsupported("training mode is not supported")
     return _dropout(n)
-
-
-def constant_item(value: SSAValue | None) -> object:
-    """The element of a constant scalar; None where the value is no such constant."""
-    if value is None or not isinstance(value.owner, ConstantOp):
-        return None
-    array = value.owner.array()
-    return array.item() if array.size == 1 else None

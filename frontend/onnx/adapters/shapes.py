@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from sardonyx.dialects.attributes import dtype_of
-from sardonyx.dialects.values import known_ints
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.adapters.registry import adapts
-from sardonyx.frontend.onnx.node import NodeContext, rank_of
+from sardonyx.frontend.onnx.node import NodeContext, constant_item, rank_of
 
 
 @adapts("Reshape", until=4)
@@ -71,16 +70,22 @@ def _split_18(n: NodeContext) -> Sequence[SSAValue]:
 
 @adapts("Tile", until=5)
 def _tile(n: NodeContext) -> Sequence[SSAValue]:
-    """One axis and its number of repeats, as scalars."""
+    """One axis and its number of repeats, as scalars of the operand's dtype."""
     x = n.required(0)
-    tiles, axis, rank = known_ints(n.input(1)), known_ints(n.input(2)), rank_of(x)
-    if tiles is None or axis is None or rank is None:
+    tiles, axis, rank = constant_item(n.input(1)), constant_item(n.input(2)), rank_of(x)
+    if not isinstance(tiles, int | float) or not isinstance(axis, int | float) or rank is None:
         raise n.unsupported("its inputs tiles and axis, and the rank of its operand, have to be known")
-    if not -rank <= axis[0] < rank:
-        raise InvalidArgumentError(f"its axis {axis[0]} is out of range for rank {rank}")
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"its axis {axis} is out of range for rank {rank}")
     repeats = [1] * rank
-    repeats[axis[0]] = tiles[0]
+    repeats[int(axis)] = int(tiles)
     return [n("tile", x, n.constant(repeats))]
+
+
+@adapts("Concat", until=3)
+def _concat(n: NodeContext) -> Sequence[SSAValue]:
+    """The axis had a default."""
+    return [n("concat", [n.required(i) for i in range(len(n.inputs))], axis=n.attr("axis", 1))]
 
 
 @adapts("Shape", until=14)
