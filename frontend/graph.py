@@ -32,7 +32,7 @@ from sardonyx.dialects.module import (
     sync_signature,
 )
 from sardonyx.dialects.weights import FileSlice, WeightStore
-from sardonyx.errors import FailedPreconditionError, InvalidArgumentError, SardonyxError
+from sardonyx.errors import ExecutionError, FailedPreconditionError, InvalidArgumentError, SardonyxError
 from sardonyx.frontend import serialize
 from sardonyx.frontend.binding import Array, Binding, Inputs
 from sardonyx.frontend.naming import Names
@@ -294,8 +294,7 @@ class ModelGraph:
         try:
             results = self._run(inputs, out)
         except SardonyxError as error:
-            self._explain(error, inputs)
-            raise
+            results = self._retry(error, inputs, out)
         # `Tensor.of_array` without the calls: this loop is a good part of what a small run costs.
         for k, array in enumerate(results):
             results[k] = tensor = _new(Tensor)
@@ -307,10 +306,19 @@ class ModelGraph:
             self._run(inputs, None)
         return self._bound().bind("run", inputs)
 
-    def _explain(self, error: SardonyxError, inputs: Any) -> None:
-        """Raise the error that says which input is wrong, where one is."""
-        if not isinstance(error, FailedPreconditionError):
-            self._bound().bind("run", inputs)
+    def _retry(self, error: SardonyxError, inputs: Any, out: Sequence[Any] | None) -> list[Any]:
+        """What to do with inputs that native code refused: say which one is wrong, or convert them.
+
+        Native code takes arrays and Tensors; lists of numbers and objects that only have DLPack get here.
+        """
+        if isinstance(error, FailedPreconditionError):
+            raise error
+        arrays = self._bound().bind("run", inputs)
+        if isinstance(error, ExecutionError) or all(
+            array is (g._array if isinstance(g, Tensor) else g) for array, g in zip(arrays, inputs)
+        ):
+            raise error
+        return self._run(arrays, out)
 
     def _run_with_defaults(self, inputs: Any, out: Sequence[Any] | None = None) -> list[Array]:
         return self._compiled.run(self._bound().bind("run", inputs), out)
