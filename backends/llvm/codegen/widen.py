@@ -171,6 +171,8 @@ def identity(kind: str, ty: LType) -> str:
         return "true" if ty.scalar == "i1" else "-1"
     if ty.is_float:
         return literal(ty.with_lanes(0), float("-inf") if kind == "max" else float("inf"))
+    if kind in ("umax", "umin"):
+        return "0" if kind == "umax" else "-1"
     lowest = -(1 << (ty.bits - 1))
     return str(lowest if kind == "max" else -lowest - 1)
 
@@ -185,7 +187,8 @@ def combine(b: FunctionBuilder, kind: str, ty: LType, x: str, y: str) -> str:
         return b.binary(kind, ty, x, y)
     if ty.is_float:
         return extremum(b, kind, ty, x, y)
-    return b.select(ty, b.icmp("sgt" if kind == "max" else "slt", ty, x, y), x, y)
+    predicate = {"max": "sgt", "min": "slt", "umax": "ugt", "umin": "ult"}[kind]
+    return b.select(ty, b.icmp(predicate, ty, x, y), x, y)
 
 
 def extremum(b: FunctionBuilder, kind: str, ty: LType, x: str, y: str) -> str:

@@ -8,9 +8,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, SSAValue
 
-from sardonyx.backends.llvm.codegen.text import FunctionBuilder
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder
 from sardonyx.backends.llvm.codegen.widen import fold
-from sardonyx.dialects.kernel.ops import ContractOp, KernelFuncOp, LoopOp, MathOp
+from sardonyx.dialects.kernel.ops import ContractOp, IfOp, KernelFuncOp, LoopOp, MathOp
 
 WORTH_A_POOL = 1 << 16
 """Scalar operations from which on a kernel is cut into chunks: some 10 µs on one core, where a fork-join is below 3."""
@@ -23,20 +23,34 @@ def estimate_work(
     b: FunctionBuilder, kernel: KernelFuncOp, arguments: Mapping[SSAValue, str]
 ) -> tuple[str, str] | None:
     """(scalar operations, iterations of the outermost parallel loop) as i64 texts; None where there is no such loop."""
-    outer = next((op for op in kernel.body.block.ops if isinstance(op, LoopOp) and op.parallel is not None), None)
+    outer = _outermost(kernel.body.block)
     if outer is None:
         return None
-    iterations = _extent(outer, arguments)
+    iterations = _extent(b, outer, arguments)
     return fold(b, "mul", iterations, _block(b, outer.body.block, arguments)), iterations
 
 
-def _block(b: FunctionBuilder, block: Block, arguments: Mapping[SSAValue, str]) -> str:
-    """The work of one pass through a block."""
+def _outermost(block: Block) -> LoopOp | None:
+    """The first parallel loop; where a kernel has two forms, that of the first (their work is the same)."""
+    for op in block.ops:
+        if isinstance(op, LoopOp) and op.parallel is not None:
+            return op
+        if isinstance(op, IfOp):
+            found = _outermost(op.then_region.block)
+            if found is not None:
+                return found
+    return None
+
+
+def _block(b: FunctionBuilder, block: Block, arguments: Mapping[SSAValue, str], unknown: int = UNKNOWN_EXTENT) -> str:
+    """The work of one pass through a block; `unknown` stands for the extents of its loops that are not known."""
     plain = 0
     nested: list[str] = []
     for op in block.ops:
         if isinstance(op, LoopOp):
-            nested.append(fold(b, "mul", _extent(op, arguments), _block(b, op.body.block, arguments)))
+            step = op.step.value.data  # a loop inside one of many steps is one of its blocks
+            inside = _block(b, op.body.block, arguments, step if step > 1 else UNKNOWN_EXTENT)
+            nested.append(fold(b, "mul", _extent(b, op, arguments, unknown), inside))
         elif isinstance(op, ContractOp):
             m, n, k = (_value(v, arguments) for v in op.extents)
             nested.append(fold(b, "mul", fold(b, "mul", m, n), k))
@@ -50,14 +64,20 @@ def _block(b: FunctionBuilder, block: Block, arguments: Mapping[SSAValue, str]) 
     return total
 
 
-def _extent(loop: LoopOp, arguments: Mapping[SSAValue, str]) -> str:
-    return _value(loop.upper, arguments)
+def _extent(b: FunctionBuilder, loop: LoopOp, arguments: Mapping[SSAValue, str], unknown: int = UNKNOWN_EXTENT) -> str:
+    """The number of turns (of the whole steps; at least one where it is a number)."""
+    upper, step = _value(loop.upper, arguments, unknown), loop.step.value.data
+    if step == 1:
+        return upper
+    if not upper.startswith("%"):
+        return str(max(1, int(upper) // step))
+    return b.binary("udiv", I64, b.binary("add", I64, upper, str(step - 1)), str(step))
 
 
-def _value(value: SSAValue, arguments: Mapping[SSAValue, str]) -> str:
+def _value(value: SSAValue, arguments: Mapping[SSAValue, str], unknown: int = UNKNOWN_EXTENT) -> str:
     if value in arguments:
         return arguments[value]
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return str(owner.value.value.data)
-    return str(UNKNOWN_EXTENT)
+    return str(unknown)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from xdsl.dialects import func
@@ -26,6 +27,9 @@ from sardonyx.dialects.dims import Dim, Proof, Symbol, equal
 
 MAX_GROUP = 24
 """How many ops one kernel holds at most: beyond, registers spill and compile time grows."""
+
+SMALLEST_SPLIT = 4096
+"""A kernel of fewer points is never split."""
 
 ScalarBody = Callable[..., SSAValue]
 """`body(b, op, *operand scalars) -> SSAValue`: operands come in `compute_dtype` of their dtype, None where absent; the
@@ -347,9 +351,15 @@ def nest(
             flat = inner.plus(base, index)
             level(inner, depth + 1, [*indices, index], flat if last else inner.times(flat, bounds[depth + 1]))
 
-        b.loop(_inside(b, bounds[depth]), body, vector=last, parallel=depth == 0)
+        b.loop(_inside(b, bounds[depth]), body, vector=last, parallel=depth == 0 and is_worth_splitting(bounds))
 
     level(kernel, 0, [], 0)
+
+
+def is_worth_splitting(bounds: Sequence[IndexLike]) -> bool:
+    """Whether a nest may be large enough for several threads; loops that are not split keep static bounds."""
+    numbers = [number_of(bound) for bound in bounds]
+    return None in numbers or prod(n or 0 for n in numbers) >= SMALLEST_SPLIT
 
 
 def _inside(b: Body, bound: IndexLike) -> IndexLike:

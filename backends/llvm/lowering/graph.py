@@ -30,6 +30,9 @@ FAMILIES = (
     "scalar_activation",
     "scalar_select",
     "reduce",
+    "argreduce",
+    "softmax",
+    "cumsum",
 )
 """The modules of this package that register lowerings; a new family is one word here."""
 

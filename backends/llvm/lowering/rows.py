@@ -1,0 +1,227 @@
+"""Rows: what reductions, softmax and normalisations have in common.
+
+A tensor's axes are *kept* or *reduced*; a row is what the reduced axes span for one point of the kept ones. A kernel
+goes over its rows in stages (a maximum, a sum, a map), each a `fold` or a `map` over the row's elements. If the
+innermost axis is reduced, a row is contiguous there and its stages run over vector lanes; else neighbouring rows lie
+side by side and the lanes are rows, each stage walking down them (*across*). Neighbouring axes of one kind are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, number_of
+from sardonyx.backends.llvm.lowering.elementwise import is_worth_splitting
+from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dtypes import DType
+
+VECTOR_BLOCK, SERIAL_BLOCK = 2048, 64
+"""Sums of floats longer than this are sums of sums, whose rounding errors stay small (in a vector loop each lane and
+unrolled step has a sum of its own anyway)."""
+
+
+@dataclass(frozen=True)
+class RowAxis:
+    """One (merged) axis inside a kernel: its extent, and its stride in elements."""
+
+    extent: SSAValue
+    stride: SSAValue
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A carried value of a fold: how it is combined (see `REDUCTIONS`), its dtype and what it starts from."""
+
+    kind: str
+    dtype: DType
+    start: SSAValue
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the order of its sums matters."""
+        return self.kind == "add" and self.dtype.is_float
+
+    def combine(self, b: Body, a: SSAValue, c: SSAValue) -> SSAValue:
+        if self.kind == "and":
+            return b.both(a, c)
+        if self.kind == "or":
+            return b.either(a, c)
+        return b.arithmetic(self.kind.removeprefix("u"), self.dtype, a, c)
+
+
+Term = Callable[[Body, SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
+"""`term(b, offset, indices along the reduced axes)`: what an element of a row contributes to each accumulator."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row (with lanes across: several) inside the loops over the kept axes.
+
+    `base` is the offset of its first element, `flat` its number, `indices` its place along the kept axes.
+    """
+
+    reduced: Sequence[RowAxis]
+    across: bool
+    base: SSAValue
+    flat: SSAValue
+    indices: Sequence[SSAValue]
+
+    def fold(self, b: Body, accumulators: Sequence[Accumulator], term: Term) -> list[SSAValue]:
+        """Accumulate a term per element; without reduced axes the result is the one element's term."""
+        if not self.reduced:
+            return list(term(b, self.base, []))
+        kinds = [a.kind for a in accumulators]
+
+        def carried(values: Sequence[SSAValue]) -> list[tuple[str, SSAValue]]:
+            return list(zip(kinds, values, strict=True))
+
+        def fresh(inner: Body, values: Sequence[SSAValue]) -> list[SSAValue]:
+            """What an inner loop starts from: rounded sums from 0, so that each level has a sum of its own."""
+            pairs = zip(accumulators, values, strict=True)
+            return [inner.const(a.dtype, 0) if a.is_rounded else v for a, v in pairs]
+
+        def joined(inner: Body, values: Sequence[SSAValue], found: Sequence[SSAValue]) -> list[SSAValue]:
+            triples = zip(accumulators, values, found, strict=True)
+            return [a.combine(inner, v, f) if a.is_rounded else f for a, v, f in triples]
+
+        def level(
+            at: Body, depth: int, offset: IndexLike, indices: list[SSAValue], start: Sequence[SSAValue]
+        ) -> Sequence[SSAValue]:
+            axis = self.reduced[depth]
+            last = depth == len(self.reduced) - 1
+
+            def step(inner: Body, index: SSAValue, values: Sequence[SSAValue]) -> list[SSAValue]:
+                place = inner.plus(offset, inner.times(index, axis.stride))
+                if last:
+                    terms = term(inner, place, [*indices, index])
+                    return [a.combine(inner, v, t) for a, v, t in zip(accumulators, values, terms, strict=True)]
+                found = level(inner, depth + 1, place, [*indices, index], fresh(inner, values))
+                return joined(inner, values, found)
+
+            vector = last and not self.across
+            size = VECTOR_BLOCK if vector else SERIAL_BLOCK
+            extent = number_of(axis.extent)
+            if not any(a.is_rounded for a in accumulators) or (extent is not None and extent <= size):
+                return at.loop(axis.extent, step, carried(start), vector=vector)
+
+            def block(outer: Body, first: SSAValue, values: Sequence[SSAValue]) -> list[SSAValue]:
+                end = outer.index_math("min", outer.plus(first, size), axis.extent)
+                found = outer.loop(end, step, carried(fresh(outer, values)), lower=first, vector=vector)
+                return joined(outer, values, found)
+
+            return at.loop(axis.extent, block, carried(start), step=size)
+
+        return list(level(b, 0, self.base, [], [a.start for a in accumulators]))
+
+    def map(self, b: Body, point: Callable[[Body, SSAValue, Sequence[SSAValue]], None]) -> None:
+        """`point(b, offset, indices along the reduced axes)` for each element of the row."""
+
+        def level(at: Body, depth: int, offset: IndexLike, indices: list[SSAValue]) -> None:
+            if depth == len(self.reduced):
+                point(at, at.index(offset), indices)
+                return
+            axis = self.reduced[depth]
+
+            def step(inner: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
+                level(inner, depth + 1, inner.plus(offset, inner.times(index, axis.stride)), [*indices, index])
+
+            at.loop(axis.extent, step, vector=depth == len(self.reduced) - 1 and not self.across)
+
+        level(b, 0, self.base, [])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a tensor inside a kernel."""
+
+    kept: Sequence[RowAxis]
+    reduced: Sequence[RowAxis]
+    across: bool
+
+    def each(self, b: Body, point: Callable[[Body, Row], None]) -> None:
+        """Loops over the kept axes; the outermost is parallel, with rows side by side the innermost over lanes."""
+
+        def level(at: Body, depth: int, base: IndexLike, flat: IndexLike, indices: list[SSAValue]) -> None:
+            if depth == len(self.kept):
+                point(at, Row(self.reduced, self.across, at.index(base), at.index(flat), indices))
+                return
+            axis = self.kept[depth]
+
+            def step(inner: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
+                place = inner.plus(base, inner.times(index, axis.stride))
+                number = inner.plus(inner.times(flat, axis.extent), index)
+                level(inner, depth + 1, place, number, [*indices, index])
+
+            vector = self.across and depth == len(self.kept) - 1
+            at.loop(axis.extent, step, vector=vector, parallel=depth == 0 and splits)
+
+        splits = is_worth_splitting([axis.extent for axis in (*self.kept, *self.reduced)])
+        level(b, 0, 0, 0, [])
+
+
+def merged_axes(dims: Sequence[Dim], reduced: Iterable[int]) -> list[tuple[bool, list[Dim], list[Dim]]]:
+    """Runs of neighbouring axes of one kind: (whether reduced, their extents, the extents below them)."""
+    chosen = set(reduced)
+    groups: list[list[int]] = []
+    for axis, d in enumerate(dims):
+        if d.static_value == 1:
+            continue
+        if groups and (groups[-1][-1] in chosen) == (axis in chosen):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return [(g[-1] in chosen, [dims[a] for a in g], list(dims[g[-1] + 1 :])) for g in groups]
+
+
+def rows_of(plan: Plan, kernel: Kernel, dims: Sequence[Dim], reduced: Iterable[int], merge: bool = True) -> Rows:
+    """The rows of a contiguous tensor along known axes; without `merge` each axis stays one of its own."""
+    chosen = set(reduced)
+    if merge:
+        groups = merged_axes(dims, chosen)
+    else:
+        groups = [(axis in chosen, [d], list(dims[axis + 1 :])) for axis, d in enumerate(dims)]
+    kept: list[RowAxis] = []
+    inside: list[RowAxis] = []
+    for is_reduced, extents, below in groups:
+        axis = RowAxis(kernel.outer(plan.count(extents)), kernel.outer(plan.count(below)))
+        (inside if is_reduced else kept).append(axis)
+    return Rows(kept, inside, bool(groups) and not groups[-1][0])
+
+
+def lowest(b: Body, dtype: DType) -> SSAValue:
+    """What a maximum starts from."""
+    if dtype.is_float:
+        return b.const(dtype, float("-inf"))
+    return b.const(dtype, -(1 << (dtype.bits - 1)) if dtype.kind == "i" else 0)
+
+
+def highest(b: Body, dtype: DType) -> SSAValue:
+    """What a minimum starts from."""
+    if dtype.is_float:
+        return b.const(dtype, float("inf"))
+    return b.const(dtype, (1 << (dtype.bits - (dtype.kind == "i"))) - 1)
+
+
+def sum_of(b: Body, dtype: DType) -> Accumulator:
+    return Accumulator("add", dtype, b.const(dtype, 0))
+
+
+def max_of(b: Body, dtype: DType) -> Accumulator:
+    """The greatest; NaN where there is one; true where any bool is."""
+    kind = {"b": "or", "u": "umax"}.get(dtype.kind, "max")
+    return Accumulator(kind, dtype, lowest(b, dtype))
+
+
+def min_of(b: Body, dtype: DType) -> Accumulator:
+    kind = {"b": "and", "u": "umin"}.get(dtype.kind, "min")
+    return Accumulator(kind, dtype, highest(b, dtype))
+
+
+def negated(b: Body, x: SSAValue) -> SSAValue:
+    """-x of a float."""
+    return b.add(arith.NegfOp(x))
