@@ -29,6 +29,7 @@ from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.module import GRAPH_NAME, get_text, input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp, dense_array
+from sardonyx.dialects.sx.opaque import OpaqueOp
 from sardonyx.dialects.weights import Weight, WeightStore
 from sardonyx.errors import UnsupportedError
 
@@ -101,6 +102,10 @@ class _Emitter:
                 self._emit_constant(graph, op)
             else:
                 self._emit_node(graph, op)
+                if isinstance(op, OpaqueOp):  # nobody can infer the types of its results
+                    graph.value_info.extend(
+                        value_info(self.names[r], r.type) for r in op.results if self.names[r] not in self.outputs
+                    )
                 domains.add(self.forms[op].domain)
         for value, name in self.copies:
             node = helper.make_node("Identity", [self.names[value]], [name], name=self.nodes.claim(name))

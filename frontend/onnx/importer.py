@@ -237,13 +237,14 @@ class Importer:
         named = scope.prefix + node.name if node.name else ""
         location = node_location(named or next((o for o in outputs if o), ""), ())
         context = NodeContext(self, node, scope.opsets.get(domain, 1), schema, inputs, location)
-        before = self.block.last_op
+        before, counted = self.block.last_op, self.count
         values: Sequence[SSAValue | None]
         if function is not None:
             values = inline.call(self, function, node, inputs, scope)
         else:
             values = self._operator(context, domain, schema, scope)
-        self._name(before, values, named, outputs)
+            if self.count == counted:  # else its body was put in its place, whose nodes have names of their own
+                self._name(before, values, named, outputs)
         for name, value in zip(node.output, values):
             if name and value is not None:
                 scope.values[name] = value

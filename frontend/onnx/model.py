@@ -118,6 +118,7 @@ class OnnxModel:
                 (None); by default what `from_graph` was told.
         """
         target = as_path("save", path)
+        ExportOptions.of("save", {"save_as_external_data": save_as_external_data})
         if save_as_external_data is None:
             save_as_external_data = self._external
         save(self._skeleton, target, save_as_external_data)
