@@ -13,9 +13,9 @@ from sardonyx.backends.llvm.codegen.contract import tile_shapes
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims, nest
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
-from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_region, row_major
+from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region
 from sardonyx.dialects.attributes import dims_of, dtype_of
-from sardonyx.dialects.dims import Dim, Proof, equal
+from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.kernel.ops import ContractOp
 from sardonyx.dialects.sx.constant import ConstantOp
@@ -258,7 +258,7 @@ def _gemm(plan: Plan, op: GemmOp) -> None:
     if alpha == 1 and (op.c is None or beta == 1):
         target = plan.new_buffer(op.output)
         if op.c is not None:
-            copy_region(plan, "bias", _broadcast_axes(plan, dims_of(op.c), out), plan.buffer(op.c), target)
+            copy_region(plan, "bias", broadcast_axes(plan, dims_of(op.c), out), plan.buffer(op.c), target)
         contract(plan, "gemm", (dtype, dtype), left, right, target, extents, accumulate=op.c is not None)
         return
     wide = compute_dtype(dtype)
@@ -276,27 +276,6 @@ def _transposed(plan: Plan, value: SSAValue, dtype: DType) -> SSAValue:
     axes = [axis(columns, 1, rows), axis(rows, columns, 1)]
     copy_region(plan, "transpose", axes, plan.buffer(value), target)
     return target
-
-
-def _broadcast_axes(plan: Plan, dims: Sequence[Dim], out: Sequence[Dim]) -> list[Axis]:
-    """The region that spreads an operand over a larger shape."""
-    pad = len(out) - len(dims)
-    strides = row_major(dims)
-    axes: list[Axis] = []
-    for position, (d, target) in enumerate(zip(out, row_major(out), strict=True)):
-        own = dims[position - pad] if position >= pad else Dim.of(1)
-        if own.static_value == 1:
-            axes.append(axis(d, 0, target))
-        elif equal(own, d) is Proof.PROVED:
-            axes.append(axis(d, strides[position - pad], target))
-        else:
-            index, full = plan.dim(own), plan.dim(d)
-            single = plan.body.compare("eq", index, 1)
-            fits = plan.body.either(single, plan.body.compare("eq", index, full))
-            plan.body.require(fits, plan.failure("an extent of {0} does not broadcast to {1}"), index, full)
-            stride = plan.body.select(single, plan.body.index(0), plan.dim(strides[position - pad]))
-            axes.append(axis(d, stride, target))
-    return axes
 
 
 def _scale_and_add(plan: Plan, op: GemmOp, product: SSAValue, wide: DType, alpha: float, beta: float) -> None:
@@ -325,7 +304,7 @@ def _spread_read(
     buffer = kernel.read(value)
     strides = [
         kernel.outer(plan.dim(a.source) if isinstance(a.source, Dim) else a.source)
-        for a in _broadcast_axes(plan, dims_of(value), out)
+        for a in broadcast_axes(plan, dims_of(value), out)
     ]
 
     def read(b: Body, indices: Sequence[SSAValue]) -> SSAValue:

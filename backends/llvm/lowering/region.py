@@ -166,3 +166,24 @@ def strides_of(plan: Plan, extents: Sequence[IndexLike]) -> list[SSAValue]:
         out.append(plan.body.index(stride))
         stride = plan.product(stride, e)
     return out[::-1]
+
+
+def broadcast_axes(plan: Plan, dims: Sequence[Dim], out: Sequence[Dim]) -> list[Axis]:
+    """The region that spreads an operand over a larger shape."""
+    pad = len(out) - len(dims)
+    strides = row_major(dims)
+    axes: list[Axis] = []
+    for position, (d, target) in enumerate(zip(out, row_major(out), strict=True)):
+        own = dims[position - pad] if position >= pad else Dim.of(1)
+        if own.static_value == 1:
+            axes.append(axis(d, 0, target))
+        elif equal(own, d) is Proof.PROVED:
+            axes.append(axis(d, strides[position - pad], target))
+        else:
+            index, full = plan.dim(own), plan.dim(d)
+            single = plan.body.compare("eq", index, 1)
+            fits = plan.body.either(single, plan.body.compare("eq", index, full))
+            plan.body.require(fits, plan.failure("an extent of {0} does not broadcast to {1}"), index, full)
+            stride = plan.body.select(single, plan.body.index(0), plan.dim(strides[position - pad]))
+            axes.append(axis(d, stride, target))
+    return axes
