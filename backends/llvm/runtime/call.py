@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from sardonyx.backends.llvm.codegen.entry import CONTEXT_FIELDS, NEEDS_CARE, OUT_OF_MEMORY, TOO_LARGE, EntrySizes
-from sardonyx.backends.llvm.lowering.plan import LoweredGraph, Port
 from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS
+from sardonyx.backends.llvm.lowering.plan import LoweredGraph, Port
 from sardonyx.backends.llvm.runtime.jit import Library
 from sardonyx.backends.llvm.runtime.pool import POOL, thread_count
 from sardonyx.dialects.dims import Call, Dim, Symbol
