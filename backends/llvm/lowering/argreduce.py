@@ -63,5 +63,5 @@ def _arg_reduce(plan: Plan, op: Any) -> None:
         greatest, last = isinstance(op, ArgMaxOp), op.attr("select_last_index")
         b.store(place_of_extreme(b, row, wide, load, greatest, last), target, row.flat)
 
-    rows_of(plan, kernel, dims, [axis]).each(kernel, point)
+    rows_of(plan, kernel, dims, [axis])[0].each(kernel, point)
     kernel.launch()

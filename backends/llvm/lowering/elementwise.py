@@ -124,21 +124,23 @@ def _members(op: SxOp, inlined: set[Operation]) -> list[Any]:
 def _check_extents(plan: Plan, op: Any) -> None:
     """Require that the operands fit the result where only the run can tell."""
     current, plan.current = plan.current, op
-    dims = dims_of(op.results[0])
     for slot in _read_slots(op):
-        if slot is None:
-            continue
-        own_dims = dims_of(slot)
-        for own, full in zip(own_dims, dims[len(dims) - len(own_dims) :], strict=True):
-            if own.static_value == 1 or equal(own, full) is Proof.PROVED:
-                continue
-            extent = plan.dim(full)
-            if _includes(full, own):
-                continue  # the extents were compared where the result's was computed
-            own_extent, body = plan.dim(own), plan.body
-            fits = body.either(body.compare("eq", own_extent, 1), body.compare("eq", own_extent, extent))
-            body.require(fits, plan.failure("the extents {0} and {1} do not broadcast"), own_extent, extent)
+        if slot is not None:
+            check_fits(plan, dims_of(slot), dims_of(op.results[0]))
     plan.current = current
+
+
+def check_fits(plan: Plan, shape: Sequence[Dim], dims: Sequence[Dim]) -> None:
+    """Require that a shape broadcasts to these dims where only the run can tell."""
+    for own, full in zip(shape, dims[len(dims) - len(shape) :], strict=True):
+        if own.static_value == 1 or equal(own, full) is Proof.PROVED:
+            continue
+        extent = plan.dim(full)
+        if _includes(full, own):
+            continue  # the extents were compared where the result's was computed
+        own_extent, body = plan.dim(own), plan.body
+        fits = body.either(body.compare("eq", own_extent, 1), body.compare("eq", own_extent, extent))
+        body.require(fits, plan.failure("the extents {0} and {1} do not broadcast"), own_extent, extent)
 
 
 def _includes(full: Dim, own: Dim) -> bool:
@@ -243,13 +245,13 @@ class Space:
 def _space(plan: Plan, kernel: Kernel, dims: Sequence[Dim], shapes: Sequence[Sequence[Dim]], whole: bool) -> Space:
     extents, table = merge_dims(dims, shapes, whole)
     lines = [
-        Line(tuple(mode for mode, _, _ in line), tuple(_stride(plan, kernel, stride) for stride in line))
+        Line(tuple(mode for mode, _, _ in line), tuple(stride_of(plan, kernel, stride) for stride in line))
         for line in table
     ]
     return Space([kernel.outer(plan.count(list(e))) for e in extents], lines)
 
 
-def _stride(plan: Plan, kernel: Kernel, stride: Stride) -> SSAValue:
+def stride_of(plan: Plan, kernel: Kernel, stride: Stride) -> SSAValue:
     """The stride of one operand along a merged extent, as an index inside the kernel."""
     mode, extent, below = stride
     if mode == "one":

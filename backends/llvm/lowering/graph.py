@@ -33,6 +33,7 @@ FAMILIES = (
     "argreduce",
     "softmax",
     "cumsum",
+    "layer_norm",
     "norm",
 )
 """The modules of this package that register lowerings; a new family is one word here."""

@@ -1,361 +1,200 @@
-"""Lowerings of the normalisations: moments over rows in two passes, then the map; 16-bit floats compute in float32."""
+"""Lowerings of the normalisations over channels and windows: batch_norm, instance_norm, group_norm, lrn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.elementwise import nest
+from sardonyx.backends.llvm.lowering.layer_norm import (
+    Buffer,
+    Weight,
+    inverse_root,
+    is_read,
+    moments,
+    reads,
+    widest,
+    writes,
+)
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
-from sardonyx.backends.llvm.lowering.region import broadcast_axes
-from sardonyx.backends.llvm.lowering.rows import Row, max_of, rows_of, sum_of
+from sardonyx.backends.llvm.lowering.rows import Row, Rows, rows_of
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import DType, float64
-from sardonyx.dialects.sx.layer_norm import LayerNormOp, LpNormalizationOp, RMSNormOp
+from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.sx.norm import BatchNormOp, GroupNormOp, InstanceNormOp, LRNOp
 from sardonyx.dialects.sx.support import float_attr
 
 
-class Reader:
-    """Elements of a buffer in the dtype that the kernel computes in."""
-
-    def __init__(self, buffer: SSAValue, dtype: DType, wide: DType) -> None:
-        self.buffer, self.dtype, self.wide = buffer, dtype, wide
-
-    def at(self, b: Body, offset: IndexLike) -> SSAValue:
-        return b.convert(b.load(self.buffer, offset), self.dtype, self.wide)
-
-
-def _reader(kernel: Kernel, value: SSAValue, wide: DType) -> Reader:
-    return Reader(kernel.read(value), dtype_of(value), wide)
-
-
-def _moments(
-    b: Body, row: Row, count: SSAValue, wide: DType, load: Callable[[Body, IndexLike], SSAValue]
-) -> tuple[SSAValue, SSAValue]:
-    """Mean and population variance of a row; the variance from the centred elements."""
-    number = b.from_index(count, wide)
-    (total,) = row.fold(b, [sum_of(b, wide)], lambda inner, at, _: [load(inner, at)])
-    center = b.arithmetic("div", wide, total, number)
-
-    def square(inner: Body, at: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
-        distance = inner.arithmetic("sub", wide, load(inner, at), center)
-        return [inner.arithmetic("mul", wide, distance, distance)]
-
-    (squares,) = row.fold(b, [sum_of(b, wide)], square)
-    return center, b.arithmetic("div", wide, squares, number)
-
-
-def _inverse_root(b: Body, wide: DType, value: SSAValue, epsilon: float) -> SSAValue:
-    """1 / sqrt(value + epsilon)."""
-    shifted = b.arithmetic("add", wide, value, b.const(wide, epsilon))
-    return b.arithmetic("div", wide, b.const(wide, 1), b.math("sqrt", shifted.type, shifted))
-
-
-def _affine(b: Body, wide: DType, x: SSAValue, center: SSAValue, factor: SSAValue, bias: SSAValue | None) -> SSAValue:
-    """(x - center) * factor + bias."""
-    value = b.arithmetic("mul", wide, b.arithmetic("sub", wide, x, center), factor)
-    return value if bias is None else b.arithmetic("add", wide, value, bias)
-
-
-# ---- over trailing axes
-
-
-def _spread(plan: Plan, kernel: Kernel, value: SSAValue, dims: Sequence[Dim]) -> list[SSAValue]:
-    """The strides of an operand that broadcasts to `dims`, one per axis."""
-    axes = broadcast_axes(plan, dims_of(value), dims)
-    return [kernel.outer(plan.dim(a.source) if isinstance(a.source, Dim) else a.source) for a in axes]
-
-
-def _offset(b: Body, indices: Sequence[SSAValue], strides: Sequence[SSAValue]) -> IndexLike:
-    total: IndexLike = 0
-    for index, stride in zip(indices, strides, strict=True):
-        total = b.plus(total, b.times(index, stride))
-    return total
-
-
-@lowers(LayerNormOp)
-def _layer_norm(plan: Plan, op: LayerNormOp) -> None:
-    dims, dtype = dims_of(op.x), dtype_of(op.x)
-    wide, stash = compute_dtype(dtype), dtype_of(op.mean)
-    axis = op.attr("axis") % len(dims)
-    epsilon = float_attr(op, "epsilon")
-    kernel = plan.kernel("layer_norm")
-    x, scale = _reader(kernel, op.x, wide), _reader(kernel, op.scale, wide)
-    bias = None if op.bias is None else _reader(kernel, op.bias, wide)
-    scale_strides = _spread(plan, kernel, op.scale, dims)
-    bias_strides = None if op.bias is None else _spread(plan, kernel, op.bias, dims)
-    target = kernel.write(op.output)
-    statistics = [kernel.write(r) if any(True for _ in r.uses) else None for r in (op.mean, op.inv_std_dev)]
-    count = kernel.outer(plan.count(dims[axis:]))
-
-    def work(b: Body, row: Row) -> None:
-        center, variance = _moments(b, row, count, wide, x.at)
-        inverse = _inverse_root(b, wide, variance, epsilon)
-        for buffer, value in zip(statistics, (center, inverse), strict=True):
-            if buffer is not None:
-                b.store(b.convert(value, wide, stash), buffer, row.flat)
-
-        def point(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> None:
-            place = [*row.indices, *indices]
-            factor = inner.arithmetic("mul", wide, inverse, scale.at(inner, _offset(inner, place, scale_strides)))
-            added = None
-            if bias is not None and bias_strides is not None:
-                added = bias.at(inner, _offset(inner, place, bias_strides))
-            value = _affine(inner, wide, x.at(inner, at), center, factor, added)
-            inner.store(inner.convert(value, wide, dtype), target, at)
-
-        row.map(b, point)
-
-    rows_of(plan, kernel, dims, range(axis, len(dims)), merge=False).each(kernel, work)
-    kernel.launch()
-
-
-@lowers(RMSNormOp)
-def _rms_norm(plan: Plan, op: RMSNormOp) -> None:
-    dims, result = dims_of(op.x), dtype_of(op.output)
-    wide = float64 if float64 in (dtype_of(op.x), result) else compute_dtype(result)
-    axis = op.attr("axis") % len(dims)
-    epsilon = float_attr(op, "epsilon")
-    kernel = plan.kernel("rms_norm")
-    x, scale = _reader(kernel, op.x, wide), _reader(kernel, op.scale, wide)
-    strides = _spread(plan, kernel, op.scale, dims)
-    target = kernel.write(op.output)
-    count = kernel.outer(plan.count(dims[axis:]))
-
-    def work(b: Body, row: Row) -> None:
-        def square(inner: Body, at: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
-            value = x.at(inner, at)
-            return [inner.arithmetic("mul", wide, value, value)]
-
-        (total,) = row.fold(b, [sum_of(b, wide)], square)
-        power = b.arithmetic("div", wide, total, b.from_index(count, wide))
-        inverse = _inverse_root(b, wide, power, epsilon)
-
-        def point(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> None:
-            factor = scale.at(inner, _offset(inner, [*row.indices, *indices], strides))
-            value = inner.arithmetic("mul", wide, inner.arithmetic("mul", wide, x.at(inner, at), inverse), factor)
-            inner.store(inner.convert(value, wide, result), target, at)
-
-        row.map(b, point)
-
-    rows_of(plan, kernel, dims, range(axis, len(dims)), merge=False).each(kernel, work)
-    kernel.launch()
-
-
-@lowers(LpNormalizationOp)
-def _lp_normalization(plan: Plan, op: LpNormalizationOp) -> None:
-    dims, dtype = dims_of(op.x), dtype_of(op.x)
-    wide = compute_dtype(dtype)
-    kernel = plan.kernel("lp_normalization")
-    x, target = _reader(kernel, op.x, wide), kernel.write(op.output)
-
-    def magnitude(b: Body, at: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
-        value = x.at(b, at)
-        return [b.math("abs", value.type, value)]
-
-    def euclidean(b: Body, row: Row) -> SSAValue:
-        """Scaled by the largest element, so that no square overflows or vanishes."""
-        (largest,) = row.fold(b, [max_of(b, wide)], magnitude)
-        infinite = b.const(wide, float("inf"))
-        usable = b.both(
-            b.compare_scalars("gt", wide, largest, b.const(wide, 0)), b.compare_scalars("lt", wide, largest, infinite)
-        )
-        safe = b.select(usable, largest, b.const(wide, 1))
-
-        def square(inner: Body, at: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
-            scaled = inner.arithmetic("div", wide, x.at(inner, at), safe)
-            return [inner.arithmetic("mul", wide, scaled, scaled)]
-
-        (total,) = row.fold(b, [sum_of(b, wide)], square)
-        return b.arithmetic("mul", wide, safe, b.math("sqrt", total.type, total))
-
-    def work(b: Body, row: Row) -> None:
-        norm = euclidean(b, row) if op.attr("p") == 2 else row.fold(b, [sum_of(b, wide)], magnitude)[0]
-        empty = b.compare_scalars("eq", wide, norm, b.const(wide, 0))
-        zero = b.const(wide, 0)
-
-        def point(inner: Body, at: SSAValue, _: Sequence[SSAValue]) -> None:
-            value = inner.select(empty, zero, inner.arithmetic("div", wide, x.at(inner, at), norm))
-            inner.store(inner.convert(value, wide, dtype), target, at)
-
-        row.map(b, point)
-
-    rows_of(plan, kernel, dims, [op.attr("axis") % len(dims)]).each(kernel, work)
-    kernel.launch()
-
-
-# ---- per channel
-
-
-def _channel_view(dims: Sequence[Dim]) -> tuple[Dim, Dim, Dim]:
-    """[N, C, S]: items, channels, and all spatial elements; rank 1 is one channel."""
-    one = Dim.of(1)
-    return (dims[0], dims[1], Dim.product(dims[2:])) if len(dims) > 1 else (one, one, dims[0])
-
-
-def _check_channels(plan: Plan, dims: Sequence[Dim], vectors: Sequence[SSAValue]) -> None:
-    channels = _channel_view(dims)[1]
+def _require_channels(plan: Plan, dims: Sequence[Dim], vectors: Iterable[SSAValue]) -> Dim:
+    """The number of channels (axis 1; one for rank 1), once it is certain that the vectors have as many elements."""
+    channels = dims[1] if len(dims) > 1 else Dim.of(1)
     for vector in vectors:
-        plan.require_equal(channels, dims_of(vector)[0], "x has {0} channels, a vector per channel has {1} elements")
+        plan.require_equal(channels, dims_of(vector)[0], "there are {0} channels, but a vector has {1} elements")
+    return channels
+
+
+class _Channels:
+    """A kernel over rows with operands per channel: what the four lowerings share."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        dims: Sequence[Dim],
+        reduced: Iterable[int],
+        x: SSAValue,
+        vectors: Sequence[SSAValue],
+        shape: Sequence[Dim],
+        wide: DType,
+    ) -> None:
+        axes = list(reduced)
+        self.kernel: Kernel = plan.kernel(name)
+        self.rows: Rows
+        self.rows, places = rows_of(plan, self.kernel, dims, axes, [shape] * len(vectors))
+        self.wide = wide
+        self.x: Buffer = reads(self.kernel, x, wide)
+        self.vectors = [Weight(reads(self.kernel, v, wide), p) for v, p in zip(vectors, places, strict=True)]
+        self.length = self.kernel.outer(plan.count([dims[a] for a in axes]))
+
+    def affine(
+        self, b: Body, row: Row, target: Buffer, center: SSAValue, inverse: SSAValue, scale: Weight, bias: Weight
+    ) -> None:
+        """The row as (x - center) * inverse * scale + bias."""
+        wide = self.wide
+        factor, shift = scale.at(b, row), bias.at(b, row)
+        folded = b.arithmetic("mul", wide, inverse, factor(b, [])) if scale.place.is_constant_in_row else None
+
+        def point(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> None:
+            value = inner.arithmetic("sub", wide, self.x.load(inner, at), center)
+            if folded is not None:
+                value = inner.arithmetic("mul", wide, value, folded)
+            else:
+                value = inner.arithmetic("mul", wide, value, inverse)
+                value = inner.arithmetic("mul", wide, value, factor(inner, indices))
+            target.store(inner, inner.arithmetic("add", wide, value, shift(inner, indices)), at)
+
+        row.map(b, point)
+
+
+def _by_own_moments(plan: Plan, op: Any, name: str, dims: Sequence[Dim], shape: Sequence[Dim], first: int) -> None:
+    """Normalise each row, the axes from `first` on, by its own moments."""
+    wide = compute_dtype(dtype_of(op.x))
+    made = _Channels(plan, name, dims, range(first, len(dims)), op.x, [op.scale, op.bias], shape, wide)
+    target, epsilon = writes(made.kernel, op.output, wide), float_attr(op, "epsilon")
+
+    def point(b: Body, row: Row) -> None:
+        mean, variance = moments(b, row, made.x, b.from_index(made.length, wide))
+        made.affine(b, row, target, mean, inverse_root(b, wide, variance, epsilon), *made.vectors)
+
+    made.rows.each(made.kernel, point)
+    made.kernel.launch()
+
+
+@lowers(InstanceNormOp)
+def _instance_norm(plan: Plan, op: InstanceNormOp) -> None:
+    dims = dims_of(op.x)
+    channels = _require_channels(plan, dims, [op.scale, op.bias])
+    _by_own_moments(plan, op, "instance_norm", dims, [channels, *[Dim.of(1)] * (len(dims) - 2)], 2)
+
+
+@lowers(GroupNormOp)
+def _group_norm(plan: Plan, op: GroupNormOp) -> None:
+    """As [N, groups, channels of a group, …]."""
+    dims, groups = dims_of(op.x), op.attr("num_groups")
+    channels = _require_channels(plan, dims, [op.scale, op.bias])
+    if channels.static_value is None:
+        count = plan.dim(channels)
+        rest = plan.body.index_math("floormod", count, groups)
+        failure = plan.failure(f"{{0}} channels are no multiple of {groups} groups")
+        plan.body.require(plan.body.compare("eq", rest, 0), failure, count)
+    inside = channels.floordiv(groups)
+    ones = [Dim.of(1)] * (len(dims) - 2)
+    split = [dims[0], Dim.of(groups), inside, *dims[2:]]
+    _by_own_moments(plan, op, "group_norm", split, [Dim.of(groups), inside, *ones], 2)
 
 
 @lowers(BatchNormOp)
 def _batch_norm(plan: Plan, op: BatchNormOp) -> None:
-    _check_channels(plan, dims_of(op.x), [op.scale, op.bias, op.mean, op.var])
-    if op.attr("training_mode"):
-        wide = _widest(op.x, op.scale, op.mean)
-        center, spread = _batch_moments(plan, op, wide)
-        _apply_per_channel(plan, op, (center, wide), (spread, wide), wide)
-        return
-    wide = _widest(op.x, op.scale, op.mean)
-    statistics = [(plan.buffer(v), dtype_of(v)) for v in (op.mean, op.var)]
-    _apply_per_channel(plan, op, statistics[0], statistics[1], wide)
-    plan.alias(op.running_mean, op.mean)
-    plan.alias(op.running_var, op.var)
-
-
-def _widest(*values: SSAValue) -> DType:
-    found = [compute_dtype(dtype_of(v)) for v in values]
-    return float64 if float64 in found else found[0]
-
-
-def _batch_moments(plan: Plan, op: BatchNormOp, wide: DType) -> tuple[SSAValue, SSAValue]:
-    """The batch's mean and variance per channel, and the running statistics."""
-    view = _channel_view(dims_of(op.x))
-    buffers = [plan.workspace(wide, [plan.dim(view[1])]) for _ in range(2)]
-    kernel = plan.kernel("batch_moments")
-    x = _reader(kernel, op.x, wide)
-    made = [kernel.write_buffer(b) for b in buffers]
-    old = [_reader(kernel, v, wide) for v in (op.mean, op.var)]
-    running = [kernel.write(r) if any(True for _ in r.uses) else None for r in (op.running_mean, op.running_var)]
+    dims, rank = dims_of(op.x), len(dims_of(op.x))
+    vectors = [op.scale, op.bias, op.mean, op.var]
+    channels = _require_channels(plan, dims, vectors)
+    wide, epsilon = widest(op.operands), float_attr(op, "epsilon")
+    shape = [channels, *[Dim.of(1)] * max(0, rank - 2)]
+    training = op.attr("training_mode")
+    axes = [a for a in range(rank) if a != 1] if training else range(2, rank)
+    made = _Channels(plan, "batch_norm", dims, axes, op.x, vectors, shape, wide)
+    target = writes(made.kernel, op.output, wide)
+    scale, bias, mean, variance = made.vectors
+    running: list[Buffer | None] = [None, None]
+    if training:
+        running = [writes(made.kernel, v, wide) if is_read(v) else None for v in (op.running_mean, op.running_var)]
     keep = float_attr(op, "momentum")
-    count = kernel.outer(plan.count([view[0], view[2]]))
 
-    def work(b: Body, row: Row) -> None:
-        found = _moments(b, row, count, wide, x.at)
-        for value, buffer, before, out in zip(found, made, old, running, strict=True):
-            b.store(value, buffer, row.flat)
-            if out is not None:
-                kept = b.arithmetic("mul", wide, before.at(b, row.flat), b.const(wide, keep))
-                new = b.arithmetic("mul", wide, value, b.const(wide, 1 - keep))
-                b.store(b.convert(b.arithmetic("add", wide, kept, new), wide, before.dtype), out, row.flat)
+    def point(b: Body, row: Row) -> None:
+        center, spread = mean.at(b, row)(b, []), variance.at(b, row)(b, [])
+        if training:
+            old = center, spread
+            center, spread = moments(b, row, made.x, b.from_index(made.length, wide))
+            for result, before, new in zip(running, old, (center, spread), strict=True):
+                if result is not None:
+                    kept = b.arithmetic("mul", wide, before, b.const(wide, keep))
+                    added = b.arithmetic("mul", wide, new, b.const(wide, 1.0 - keep))
+                    result.store(b, b.arithmetic("add", wide, kept, added), row.flat)
+        made.affine(b, row, target, center, inverse_root(b, wide, spread, epsilon), scale, bias)
 
-    rows_of(plan, kernel, view, [0, 2], merge=False).each(kernel, work)
-    kernel.launch()
-    return buffers[0], buffers[1]
-
-
-def _apply_per_channel(
-    plan: Plan, op: BatchNormOp, mean: tuple[SSAValue, DType], variance: tuple[SSAValue, DType], wide: DType
-) -> None:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias; without spatial axes the lanes are channels."""
-    dtype, view = dtype_of(op.x), _channel_view(dims_of(op.x))
-    epsilon = float_attr(op, "epsilon")
-    kernel = plan.kernel("batch_norm")
-    x = _reader(kernel, op.x, wide)
-    center = Reader(kernel.read_buffer(mean[0]), mean[1], wide)
-    spread = Reader(kernel.read_buffer(variance[0]), variance[1], wide)
-    scale, bias = _reader(kernel, op.scale, wide), _reader(kernel, op.bias, wide)
-    target = kernel.write(op.output)
-    items, channels, area = (kernel.outer(plan.count([d])) for d in view)
-
-    def constants(b: Body, channel: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-        inverse = _inverse_root(b, wide, spread.at(b, channel), epsilon)
-        return center.at(b, channel), b.arithmetic("mul", wide, inverse, scale.at(b, channel)), bias.at(b, channel)
-
-    def put(b: Body, at: IndexLike, known: tuple[SSAValue, SSAValue, SSAValue]) -> None:
-        b.store(b.convert(_affine(b, wide, x.at(b, at), *known), wide, dtype), target, at)
-
-    def per_item(b: Body, item: SSAValue, _: Sequence[SSAValue]) -> None:
-        def flat_channel(inner: Body, channel: SSAValue, _: Sequence[SSAValue]) -> None:
-            put(inner, inner.plus(inner.times(item, channels), channel), constants(inner, channel))
-
-        def per_channel(inner: Body, channel: SSAValue, _: Sequence[SSAValue]) -> None:
-            known = constants(inner, channel)
-            first = inner.times(inner.plus(inner.times(item, channels), channel), area)
-
-            def element(at: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
-                put(at, at.plus(first, i), known)
-
-            inner.loop(area, element, vector=True)
-
-        flat = view[2].static_value == 1
-        b.loop(channels, flat_channel if flat else per_channel, vector=flat)
-
-    kernel.loop(items, per_item, parallel=True)
-    kernel.launch()
-
-
-@lowers(InstanceNormOp, GroupNormOp)
-def _group_norm(plan: Plan, op: Any) -> None:
-    """Rows are the elements of a group of channels of an item; a channel alone is a group of one."""
-    dims, dtype = dims_of(op.x), dtype_of(op.x)
-    wide = compute_dtype(dtype)
-    _check_channels(plan, dims, [op.scale, op.bias])
-    items, channels, area = _channel_view(dims)
-    groups, size = channels, Dim.of(1)
-    if isinstance(op, GroupNormOp):
-        groups = Dim.of(op.attr("num_groups"))
-        size = channels // op.attr("num_groups")
-        if channels.static_value is None:
-            index = plan.dim(channels)
-            fits = plan.body.compare("eq", plan.body.index_math("floormod", index, groups.static_value or 1), 0)
-            plan.body.require(fits, plan.failure(f"{{0}} channels are no multiple of {groups} groups"), index)
-    epsilon = float_attr(op, "epsilon")
-    kernel = plan.kernel(op.name.removeprefix("sx."))
-    x, scale, bias = (_reader(kernel, v, wide) for v in (op.x, op.scale, op.bias))
-    target = kernel.write(op.output)
-    per_group = kernel.outer(plan.count([size]))
-    count = kernel.outer(plan.count([size, area]))
-
-    def work(b: Body, row: Row) -> None:
-        center, variance = _moments(b, row, count, wide, x.at)
-        inverse = _inverse_root(b, wide, variance, epsilon)
-        first = b.times(row.indices[1], per_group)
-
-        def point(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> None:
-            channel = inner.plus(first, indices[0])
-            factor = inner.arithmetic("mul", wide, inverse, scale.at(inner, channel))
-            value = _affine(inner, wide, x.at(inner, at), center, factor, bias.at(inner, channel))
-            inner.store(inner.convert(value, wide, dtype), target, at)
-
-        row.map(b, point)
-
-    rows_of(plan, kernel, [items, groups, size, area], [2, 3], merge=False).each(kernel, work)
-    kernel.launch()
+    made.rows.each(made.kernel, point)
+    made.kernel.launch()
+    if not training:
+        for result, given in ((op.running_mean, op.mean), (op.running_var, op.var)):
+            if is_read(result):
+                plan.alias(result, given)
 
 
 @lowers(LRNOp)
 def _lrn(plan: Plan, op: LRNOp) -> None:
-    dtype, view = dtype_of(op.x), _channel_view(dims_of(op.x))
-    wide, size = compute_dtype(dtype), op.attr("size")
+    """x / (bias + alpha / size * s) ** beta, s the sum of squares over a window of channels."""
+    dims, wide = dims_of(op.x), compute_dtype(dtype_of(op.x))
+    size = op.attr("size")
     before = (size - 1) // 2
+    alpha, beta, bias = (float_attr(op, name) for name in ("alpha", "beta", "bias"))
     kernel = plan.kernel("lrn")
-    x, target = _reader(kernel, op.x, wide), kernel.write(op.output)
-    bounds = [kernel.outer(plan.count([d])) for d in view]
-    _, channels, area = bounds
-    factor = kernel.const(wide, float_attr(op, "alpha") / size)
-    bias, beta = kernel.const(wide, float_attr(op, "bias")), kernel.const(wide, float_attr(op, "beta"))
+    x, target = reads(kernel, op.x, wide), writes(kernel, op.output, wide)
+    channels, plane = kernel.extent(dims[1]), kernel.outer(plan.count(dims[2:]))
+    window: list[IndexLike] = []
 
-    def point(b: Body, where: Sequence[SSAValue], flat: IndexLike) -> None:
-        item, channel, place = where
-        first = b.index_math("max", 0, b.minus(channel, before))
-        last = b.index_math("min", channels, b.plus(channel, size - before))
+    def enter(b: Body, depth: int, indices: Sequence[SSAValue]) -> None:
+        if depth == 2:
+            channel = indices[1]
+            window[:] = [
+                b.index_math("max", b.minus(channel, before), 0),
+                b.index_math("min", b.plus(channel, size - before), channels),
+                b.times(indices[0], channels),
+            ]
 
-        def square(inner: Body, other: SSAValue, total: Sequence[SSAValue]) -> list[SSAValue]:
-            at = inner.plus(inner.times(inner.plus(inner.times(item, channels), other), area), place)
-            value = x.at(inner, at)
-            return [inner.arithmetic("add", wide, total[0], inner.arithmetic("mul", wide, value, value))]
+    def point(b: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
+        first, last, image = window
 
-        (total,) = b.loop(last, square, [("serial", b.const(wide, 0))], lower=first)
-        base = b.arithmetic("add", wide, bias, b.arithmetic("mul", wide, factor, total))
-        power = b.math("pow", base.type, base, beta)
-        b.store(b.convert(b.arithmetic("div", wide, x.at(b, flat), power), wide, dtype), target, flat)
+        def square(inner: Body, channel: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            value = x.load(inner, inner.plus(inner.times(inner.plus(image, channel), plane), indices[2]))
+            return [inner.arithmetic("add", wide, carried[0], inner.arithmetic("mul", wide, value, value))]
 
-    nest(kernel, bounds, point)
+        total = b.loop(last, square, [("add", b.const(wide, 0))], lower=first)[0]
+        base = b.math("fma", total.type, total, b.const(wide, alpha / size), b.const(wide, bias))
+        target.store(b, b.arithmetic("div", wide, x.load(b, flat), _power(b, wide, base, beta)), flat)
+
+    nest(kernel, [kernel.extent(dims[0]), channels, plane], point, enter)
     kernel.launch()
+
+
+def _power(b: Body, wide: DType, base: SSAValue, exponent: float) -> SSAValue:
+    """base ** exponent; by roots for ONNX's default of 3/4 and for 1/2 (the base's zeros are +0)."""
+    root: Callable[[SSAValue], SSAValue] = lambda v: b.math("sqrt", v.type, v)  # noqa: E731
+    if exponent == 1.0:
+        return base
+    if exponent in (0.5, 0.75):
+        half = root(base)
+        return half if exponent == 0.5 else b.arithmetic("mul", wide, half, root(half))
+    return b.math("pow", base.type, base, b.const(wide, exponent))

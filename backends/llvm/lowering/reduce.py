@@ -67,7 +67,7 @@ def _reduce(plan: Plan, op: Any) -> None:
         rows, count = _all_axes_twice(plan, kernel, dims, sizes)
     else:
         kernel = plan.kernel(op.name.removeprefix("sx."))
-        rows, count = rows_of(plan, kernel, dims, axes), plan.count([dims[a] for a in axes])
+        (rows, _), count = rows_of(plan, kernel, dims, axes), plan.count([dims[a] for a in axes])
     source, target = kernel.read(op.data), kernel.write(op.output)
     length, wide = kernel.outer(count), compute_dtype(dtype)
     reduction = REDUCTIONS[type(op)]

@@ -15,7 +15,13 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, number_of
-from sardonyx.backends.llvm.lowering.elementwise import is_worth_splitting
+from sardonyx.backends.llvm.lowering.elementwise import (
+    check_fits,
+    is_worth_splitting,
+    merge_dims,
+    offset_of,
+    stride_of,
+)
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
@@ -164,33 +170,47 @@ class Rows:
         level(b, 0, 0, 0, [])
 
 
-def merged_axes(dims: Sequence[Dim], reduced: Iterable[int]) -> list[tuple[bool, list[Dim], list[Dim]]]:
-    """Runs of neighbouring axes of one kind: (whether reduced, their extents, the extents below them)."""
-    chosen = set(reduced)
-    groups: list[list[int]] = []
-    for axis, d in enumerate(dims):
-        if d.static_value == 1:
-            continue
-        if groups and (groups[-1][-1] in chosen) == (axis in chosen):
-            groups[-1].append(axis)
-        else:
-            groups.append([axis])
-    return [(g[-1] in chosen, [dims[a] for a in g], list(dims[g[-1] + 1 :])) for g in groups]
+@dataclass(frozen=True)
+class Placed:
+    """How an operand that broadcasts to the tensor lies along the kept and the reduced axes: its strides."""
+
+    kept: Sequence[SSAValue]
+    reduced: Sequence[SSAValue]
+
+    @property
+    def is_constant_in_row(self) -> bool:
+        """Whether all elements of a row meet the same element of the operand."""
+        return all(number_of(stride) == 0 for stride in self.reduced)
+
+    def offset(self, b: Body, row: Row, indices: Sequence[SSAValue]) -> SSAValue:
+        """The operand's element at a place of a row; without indices the row's first."""
+        total = offset_of(b, row.indices, self.kept)
+        return b.plus(total, offset_of(b, indices, self.reduced[: len(indices)]))
 
 
-def rows_of(plan: Plan, kernel: Kernel, dims: Sequence[Dim], reduced: Iterable[int], merge: bool = True) -> Rows:
-    """The rows of a contiguous tensor along known axes; without `merge` each axis stays one of its own."""
+def rows_of(
+    plan: Plan, kernel: Kernel, dims: Sequence[Dim], reduced: Iterable[int], shapes: Sequence[Sequence[Dim]] = ()
+) -> tuple[Rows, list[Placed]]:
+    """The rows of a contiguous tensor along known axes, and how operands of these shapes broadcast over it."""
     chosen = set(reduced)
-    if merge:
-        groups = merged_axes(dims, chosen)
-    else:
-        groups = [(axis in chosen, [d], list(dims[axis + 1 :])) for axis, d in enumerate(dims)]
-    kept: list[RowAxis] = []
-    inside: list[RowAxis] = []
-    for is_reduced, extents, below in groups:
-        axis = RowAxis(kernel.outer(plan.count(extents)), kernel.outer(plan.count(below)))
-        (inside if is_reduced else kept).append(axis)
-    return Rows(kept, inside, bool(groups) and not groups[-1][0])
+    for shape in shapes:
+        check_fits(plan, shape, dims)
+    # An operand that is whole along the reduced axes only keeps the two kinds apart.
+    marker = [d if axis in chosen else Dim.of(1) for axis, d in enumerate(dims)]
+    extents, lines = merge_dims(dims, [dims, marker, *shapes])
+    bounds = [kernel.outer(plan.count(e)) for e in extents]
+    is_reduced = [mode != "one" for mode, _, _ in lines[1]]
+    strides = [[stride_of(plan, kernel, s) for s in line] for line in (lines[0], *lines[2:])]
+
+    def part(values: Sequence[SSAValue], wanted: bool) -> list[SSAValue]:
+        return [v for v, r in zip(values, is_reduced, strict=True) if r is wanted]
+
+    kept, inside = (
+        [RowAxis(e, s) for e, s in zip(part(bounds, kind), part(strides[0], kind), strict=True)]
+        for kind in (False, True)
+    )
+    rows = Rows(kept, inside, bool(is_reduced) and not is_reduced[-1])
+    return rows, [Placed(part(line, False), part(line, True)) for line in strides[1:]]
 
 
 def lowest(b: Body, dtype: DType) -> SSAValue:

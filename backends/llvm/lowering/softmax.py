@@ -38,7 +38,7 @@ def _lower(plan: Plan, op: Any, stages: Callable[[_Stages, Body, Row], None]) ->
     axis = op.attr("axis") % len(dims) if dims else 0
     kernel = plan.kernel(op.name.removeprefix("sx."))
     made = _Stages(kernel.read(op.input), kernel.write(op.output), dtype_of(op.input))
-    rows_of(plan, kernel, dims, [axis]).each(kernel, lambda b, row: stages(made, b, row))
+    rows_of(plan, kernel, dims, [axis])[0].each(kernel, lambda b, row: stages(made, b, row))
     kernel.launch()
 
 
