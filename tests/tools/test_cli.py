@@ -1,0 +1,67 @@
+"""The command line `sardonyx`, and its demo as the README runs it."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sardonyx.tools import cli
+
+
+def call(*args: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    return cli.run(list(args), out, err), out.getvalue(), err.getvalue()
+
+
+def test_the_demo_runs_and_all_executions_agree(tmp_path: Path) -> None:
+    status, out, err = call("demo", "--output", str(tmp_path))
+    assert (status, err) == (0, "")
+    assert "all executions agree" in out and "sx.conv" in out and "dense<...>" in out
+    rows = re.findall(r"^  (reference|native|ONNX file.*?) +(\d+\.\d+)% +(\d+) ", out, re.MULTILINE)
+    assert len(rows) == 4
+    for name, accuracy, flips in rows:
+        assert float(accuracy) > 97.5 and flips == "0", name
+    assert re.search(r"22 ops became 18 ops", out)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["digits.onnx"]
+
+
+def test_without_onnxruntime_the_reference_evaluator_checks_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "onnxruntime":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    status, out, _ = call("demo", "--quiet")
+    assert status == 0
+    assert "onnxruntime is not installed" in out and "ONNX file, reference" in out
+
+
+def test_a_difference_fails_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sardonyx.tools import demo
+
+    monkeypatch.setattr(demo, "TOLERANCES", {"logits": (0.0, 0.0), "probabilities": (0.0, 0.0)})
+    status, out, _ = call("demo", "--quiet")
+    assert status == 1 and "DIFFER" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "word"), [([], 2, "COMMAND"), (["dmo"], 2, "demo"), (["demo", "--x"], 2, "--x")]
+)
+def test_a_wrong_command_line_is_a_usage_error(args: list[str], status: int, word: str) -> None:
+    found, out, err = call(*args)
+    assert found == status and word in err and not out
+
+
+def test_an_error_is_one_message(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    status, _, err = call("demo", "--quiet", "--output", str(blocked / "below"))
+    assert status != 0 and err.count("error:") == 1 and "Traceback" not in err

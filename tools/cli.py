@@ -1,0 +1,93 @@
+"""`sardonyx`: the command line. A sub-command is a module with `add_arguments(parser)` and `run(options, streams)`.
+
+Sub-commands are imported when they are called, so that `sardonyx --help` loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn, TextIO
+
+from sardonyx.errors import SardonyxError
+from sardonyx.tools.diagnostics import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, as_error, exit_code, render
+
+COMMANDS = {
+    "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
+}
+"""Name → the module that runs it, and one line on it; a new sub-command is one line here."""
+
+EPILOG = """examples:
+  sardonyx demo
+  sardonyx demo --output build/
+
+`sardonyx COMMAND --help` explains a command; passes are run by `sardonyx-opt`.
+exit status: 0 success, 1 the command failed, 2 the command line is wrong, 70 a defect"""
+
+
+class _UsageError(Exception):
+    """The command line is wrong; the message is complete."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{self.format_usage()}{self.prog}: error: {message}\n")
+
+
+def build_parser(chosen: str | None = None) -> argparse.ArgumentParser:
+    """The parser; only the chosen sub-command's arguments are filled in."""
+    from sardonyx import __version__
+
+    parser = _Parser(
+        prog="sardonyx",
+        description="A small machine-learning compiler: trace, rewrite, run natively, export to ONNX.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"sardonyx {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, (module, summary) in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        sub.add_argument("--debug", action="store_true", help="show Python tracebacks")
+        if name == chosen:
+            importlib.import_module(module).add_arguments(sub)
+    return parser
+
+
+def run(args: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
+    """Run the command on the given streams; returns the exit status."""
+    chosen = next((a for a in args if a in COMMANDS), None)
+    parser = build_parser(chosen)
+    try:
+        options: Any = parser.parse_args(list(args))
+    except _UsageError as error:
+        stderr.write(str(error))
+        return EXIT_USAGE
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    if options.command is None:
+        parser.print_help(stderr)
+        return EXIT_USAGE
+    try:
+        return importlib.import_module(COMMANDS[options.command][0]).run(options, stdout)
+    except BrokenPipeError:
+        return EXIT_OK  # the reader had enough
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:  # the outermost frame: what comes so far is reported
+        if options.debug:
+            raise
+        known = error if isinstance(error, SardonyxError) else as_error(error)
+        render(known, stderr)
+        return exit_code(known)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:], sys.stdout, sys.stderr))
+
+
+if __name__ == "__main__":
+    main()
