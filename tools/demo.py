@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from sardonyx.errors import UnsupportedError
+from sardonyx.errors import InvalidArgumentError, UnsupportedError
 from sardonyx.tools.diagnostics import EXIT_FAILURE, EXIT_OK
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,10 @@ def run(options: argparse.Namespace, out: TextIO) -> int:
 def _folder(kept: str | None) -> Iterator[Path]:
     if kept is not None:
         path = Path(kept)
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidArgumentError(f"cannot make the folder '{path}': {error.strerror}") from error
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="sardonyx-demo-") as folder:

@@ -64,4 +64,4 @@ def test_an_error_is_one_message(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     status, _, err = call("demo", "--quiet", "--output", str(blocked / "below"))
-    assert status != 0 and err.count("error:") == 1 and "Traceback" not in err
+    assert status == 1 and err.count("error:") == 1 and "Traceback" not in err
