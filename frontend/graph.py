@@ -292,7 +292,7 @@ class ModelGraph:
         if kind is not list and kind is not tuple:
             inputs = self._listed(inputs)
         try:
-            results = self._run(inputs, out)
+            results: list[Any] = self._run(inputs, out)
         except SardonyxError as error:
             results = self._retry(error, inputs, out)
         # `Tensor.of_array` without the calls: this loop is a good part of what a small run costs.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,8 +15,15 @@ from sardonyx.frontend.promotion import check_scalar, default_dtype, promote, wi
 from sardonyx.frontend.source import user_line
 from sardonyx.frontend.tensor import Tensor
 
-TensorLike = Tensor | np.ndarray[Any, Any] | np.generic | Extent | bool | int | float
-"""What functions take as a tensor. Objects with `__dlpack__` or `__array__`, such as torch's tensors, are taken too."""
+
+class ExportsData(Protocol):
+    """An object of another library that hands on its data by DLPack, such as a torch tensor."""
+
+    def __dlpack__(self, **options: Any) -> Any: ...
+
+
+TensorLike = Tensor | np.ndarray[Any, Any] | np.generic | Extent | bool | int | float | ExportsData
+"""What functions take as a tensor; objects with `__array__` alone are taken, too."""
 
 
 def is_scalar(value: object) -> bool:

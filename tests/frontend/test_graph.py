@@ -246,7 +246,7 @@ def graph_with_a_default() -> sx.ModelGraph:
         function = main_function(module)
         entries = list(function.properties["arg_attrs"].data)  # pyright: ignore[reportAttributeAccessIssue]
         entries[1] = type(entries[1])({**entries[1].data, DEFAULT: WeightAttr(WeightRef(weight.key, weight))})
-        function.properties["arg_attrs"] = type(function.properties["arg_attrs"])(entries)  # pyright: ignore
+        function.properties["arg_attrs"] = type(function.properties["arg_attrs"])(entries)  # pyright: ignore[reportCallIssue]
     return graph
 
 
@@ -434,8 +434,8 @@ def test_a_chain_of_5000_ops_pickles():
     limit = sys.getrecursionlimit()
     again = pickle.loads(pickle.dumps(graph))
     assert sys.getrecursionlimit() == limit
-    assert str(again) == str(graph) and again.text(locations=True) == graph.text(locations=True)
-    assert again.inputs() == graph.inputs()
+    assert serialize.flatten(again.module) == serialize.flatten(graph.module), "types and locations included"
+    assert again.inputs() == graph.inputs() and len(again.nodes()) == 5001
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
     np.testing.assert_array_equal(again.evaluate([x])[0], graph.evaluate([x])[0])
 
@@ -455,10 +455,8 @@ def test_pickles_keep_bits_locations_and_sharing():
     for a, b in zip(graph.evaluate([x]), again.evaluate([x]), strict=True):
         assert a.numpy().tobytes() == b.numpy().tobytes()
     (weight,) = again.store
-    source = next(
-        op.value.data.source for op in again.module.walk() if isinstance(getattr(op, "value", None), WeightAttr)
-    )  # pyright: ignore
-    assert source is weight and not weight.array().flags.writeable
+    (value,) = [v for op in again.module.walk() if isinstance(v := op.properties.get("value"), WeightAttr)]
+    assert value.data.source is weight and not weight.array().flags.writeable
     again.finalize()
     assert again.run([x])[2].tolist() == graph.run([x])[2].tolist()
 

@@ -158,6 +158,6 @@ def test_tensors_promote():
     assert (np.ones(2, np.float32) + f16).dtype == sx.float32
     assert (sx.ones(2, dtype=sx.bool) + 1).dtype == sx.int64
     with pytest.raises(InvalidArgumentError, match=r"test_promotion\.py:\d+: the integer 300 does not fit int8"):
-        i8 + 300
+        _ = i8 + 300
     with pytest.raises(InvalidArgumentError, match=r"test_promotion\.py:\d+: no integer dtype holds both"):
-        i8 + sx.ones(2, dtype=sx.uint64)
+        _ = i8 + sx.ones(2, dtype=sx.uint64)
