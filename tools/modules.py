@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sardonyx.dialects.weights import WeightStore
 from sardonyx.dialects.weights_file import bind_weights
 from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.passes.registry import unknown
 from sardonyx.tools.text import Text, parse_text
 
 STDIN = "-"
@@ -163,7 +164,6 @@ def _function_of(module: ModuleType, path: Path, name: str) -> Callable[..., Any
     if callable(found):
         return found
     own = [n for n, v in vars(module).items() if callable(v) and getattr(v, "__module__", None) == module.__name__]
-    what = "is no function" if found is not None else "is not there"
-    raise InvalidArgumentError(
-        f"'{name}' {what} in '{path}'", hint=f"it has: {', '.join(own)}" if own else "it defines no functions"
-    )
+    if found is not None:
+        raise InvalidArgumentError(f"'{name}' of '{path}' is no function, but {type(found).__name__}")
+    raise unknown(f"function in '{path}' called", name, own, f"it has: {', '.join(own)}" if own else "it has none")

@@ -15,8 +15,10 @@ from typing import Any, TextIO
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation
-from xdsl.parser import Parser
+from xdsl.parser import Parser, ParserState, Span
 from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer
 
 from sardonyx.dialects import locations
 from sardonyx.errors import InvalidArgumentError, SardonyxError
@@ -103,11 +105,18 @@ class TextError(InvalidArgumentError):
         self.excerpt = text.excerpt(at)
 
 
+class _Lexer(MLIRLexer):
+    """xDSL's lexer takes exponential time for a string that is not closed; possessive quantifiers don't backtrack."""
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
 class _LocatingParser(Parser):
     """A parser that notes the line of ops without a location of their own."""
 
     def __init__(self, ctx: Context, text: Text) -> None:
-        super().__init__(ctx, text.content, text.name)
+        super().__init__(ctx, "", text.name)
+        self._parser_state = ParserState(_Lexer(Input(text.content, text.name)))
         self._text = text
         self._stated: LocationAttr | None = None
         self._file = StringAttr(text.name)
@@ -123,6 +132,13 @@ class _LocatingParser(Parser):
             line, column = self._text.place(start)
             op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
         return op
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        try:
+            return super()._get_op_by_name(name)
+        except ParseError as error:  # xDSL's stands behind the name
+            start = self._text.content.rfind(name, 0, error.span.start)
+            raise ParseError(Span(start, start + len(name), self.lexer.input), error.msg) from error
 
     @property
     def offset(self) -> int:
