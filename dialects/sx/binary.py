@@ -162,11 +162,11 @@ class PowOp(BinaryOp):
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         a, b = broadcast(self, arrays, "(C2)")
         if not is_float(a):
-            return [saturate(np.power(double(a), double(b)), a.dtype) if is_float(b) else _integer_power(a, b)]
+            return [saturate(_power(double(a), double(b)), a.dtype) if is_float(b) else _integer_power(a, b)]
         if is_float(b):
-            return [narrow(np.power(double(a), double(b)), a.dtype)]
+            return [narrow(_power(double(a), double(b)), a.dtype)]
         # Large integers are no longer odd as float64, so the sign comes from the integer.
-        size = np.power(np.abs(double(a)), double(b))
+        size = _power(np.abs(double(a)), double(b))
         negative = np.signbit(double(a)) & ((b & b.dtype.type(1)) != 0)
         return [narrow(np.where(negative, -size, size), a.dtype)]
 
@@ -175,6 +175,12 @@ class PowOp(BinaryOp):
         if exponent is None or not 0 <= exponent <= 4:
             return None
         return Dim.product([a] * exponent)
+
+
+def _power(base: Array, exponent: Array) -> Array:
+    """float64 powers with C99's special cases; for a scalar exponent of 0.5 NumPy would take the root of -0 and -inf."""
+    base, exponent = np.broadcast_arrays(base, exponent)
+    return np.power(np.array(base).reshape(-1), np.array(exponent).reshape(-1)).reshape(base.shape)
 
 
 def _integer_power(base: Array, exponent: Array) -> Array:

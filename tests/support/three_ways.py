@@ -29,7 +29,8 @@ Slot = Any
 
 MODES = ("static", "dynamic", "shared", "constant")
 """static: the dims are numbers. dynamic: each dim is a symbol of its own. shared: a symbol per size, so that equal
-sizes are known to be equal. constant: static, and small integer operands (shapes, axes, indices) are constants."""
+sizes are known to be equal. constant: static, and small integer operands (shapes, axes, indices) are constants.
+There is also mixed: shared, but small integer vectors and scalars are constants, as real graphs have their axes."""
 MAX_CONSTANT = 64
 
 
@@ -81,12 +82,13 @@ def build(cases: Sequence[Case], mode: str) -> Graph:
         if isinstance(slot, list | tuple):
             return [enter(s) for s in slot]
         array = np.ascontiguousarray(slot).reshape(np.shape(slot))
-        if mode == "constant" and array.dtype.name in ("int64", "int32", "bool") and array.size <= MAX_CONSTANT:
+        small = array.dtype.name in ("int64", "int32", "bool") and array.size <= MAX_CONSTANT
+        if small and (mode == "constant" or (mode == "mixed" and array.ndim < 2)):
             return array
         number = len(types)
         if mode == "dynamic":
             dims: Sequence[int | str] = [f"d{number}_{axis}" for axis in range(array.ndim)]
-        elif mode == "shared":
+        elif mode in ("shared", "mixed"):
             dims = [f"n{size}" for size in array.shape]
         else:
             dims = array.shape
