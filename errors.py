@@ -69,7 +69,7 @@ def _rebuild(
 
 
 class InvalidArgumentError(SardonyxError):
-    """A wrong argument, shape, dtype or value (`INVALID_ARGUMENT`), or a call at the wrong time (`FAILED_PRECONDITION`)."""
+    """A wrong argument, shape, dtype or value, or (as `FAILED_PRECONDITION`) a call at the wrong time."""
 
     default_code = "INVALID_ARGUMENT"
 

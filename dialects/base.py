@@ -229,7 +229,7 @@ class SxOp(IRDLOperation):
             inferred = op.infer()
         except InferenceError as error:
             error.op = error.op or cls.name
-            raise error.at(locations.describe(location))
+            raise error.at(locations.describe(location)) from None
         for result, ty in zip(op.results, inferred, strict=True):
             if result_types is None:
                 result._type = ty  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]

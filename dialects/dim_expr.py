@@ -491,5 +491,7 @@ def _substitute_atom(atom: Atom, mapping: Mapping[str, Dim | int], known: dict[A
 
 
 # Last, since both need `Dim`.
-from sardonyx.dialects import dim_rules as _rules  # noqa: E402
-from sardonyx.dialects import dim_text as _text  # noqa: E402
+from sardonyx.dialects import (
+    dim_rules as _rules,
+    dim_text as _text,
+)

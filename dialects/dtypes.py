@@ -105,7 +105,8 @@ class DType:
             dtype = None
         found = DTYPES.get(dtype.name) if dtype is not None else None
         if found is None:
-            raise InvalidArgumentError(f"{value!r} is not a dtype that Sardonyx knows", hint=f"known: {', '.join(DTYPES)}")
+            known = ", ".join(DTYPES)
+            raise InvalidArgumentError(f"{value!r} is not a dtype that Sardonyx knows", hint=f"known: {known}")
         return found
 
 

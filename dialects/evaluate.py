@@ -51,7 +51,7 @@ def evaluate_op(op: Operation, ctx: EvalContext) -> None:
             results = op.evaluate(ctx, *arrays)
     except SardonyxError as error:
         error.op = error.op or op.name
-        raise error.at(locations.describe(op.location))
+        raise error.at(locations.describe(op.location)) from None
     for result, array in zip(op.results, results, strict=True):
         ctx.values[result] = np.asarray(array)
 

@@ -65,7 +65,8 @@ def sync_signature(function: func.FuncOp) -> None:
     """Make the function's type follow its arguments and its return."""
     block = function.body.block
     returned = return_op(function).operands
-    function.properties["function_type"] = FunctionType.from_lists([a.type for a in block.args], [v.type for v in returned])
+    types = FunctionType.from_lists([a.type for a in block.args], [v.type for v in returned])
+    function.properties["function_type"] = types
 
 
 def main_function(module: ModuleOp) -> func.FuncOp:

@@ -164,7 +164,9 @@ def _extract(
             elif operand not in inside:
                 inputs.setdefault(operand)
     members = set(ops)
-    outputs: list[SSAValue] = [v for v in inside if v in returned or any(use.operation not in members for use in v.uses)]
+    outputs: list[SSAValue] = [
+        v for v in inside if v in returned or any(use.operation not in members for use in v.uses)
+    ]
     module, block = create_module("stretch", [(f"v{i}", v.type, None) for i, v in enumerate(inputs)])
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
     copies: dict[Operation, Operation] = {}

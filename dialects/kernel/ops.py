@@ -183,7 +183,7 @@ class LoadOp(IRDLOperation):
     assembly_format = "$buffer `[` $offset `]` attr-dict `:` type($buffer) `->` type($result)"
 
     def __init__(self, buffer: SSAValue, offset: SSAValue) -> None:
-        super().__init__(operands=[buffer, offset], result_types=[buffer.type.element])  # pyright: ignore
+        super().__init__(operands=[buffer, offset], result_types=[buffer.type.element])  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @irdl_op_definition

@@ -54,4 +54,5 @@ class OpaqueOp(SxOp):
         return [r.type for r in self.outputs]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        raise UnsupportedError(f"the operator {self.attr('domain')}.{self.attr('op_type')} is unknown: it has no kernel")
+        name = f"{self.attr('domain')}.{self.attr('op_type')}"
+        raise UnsupportedError(f"the operator {name} is unknown: it has no kernel")

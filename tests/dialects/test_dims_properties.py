@@ -5,8 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from sardonyx.dialects.dims import Dim, Proof, divides, equal, less_equal
 from sardonyx.errors import InvalidArgumentError
