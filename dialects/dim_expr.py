@@ -491,7 +491,7 @@ def _substitute_atom(atom: Atom, mapping: Mapping[str, Dim | int], known: dict[A
 
 
 # Last, since both need `Dim`.
-from sardonyx.dialects import (
+from sardonyx.dialects import (  # noqa: E402
     dim_rules as _rules,
     dim_text as _text,
 )
