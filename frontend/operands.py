@@ -63,7 +63,12 @@ def to_tensor(value: Any, dtype: DType | None = None) -> Tensor:
 def from_foreign(value: Any) -> np.ndarray[Any, Any]:
     """The array of an object that isn't a Tensor, in native byte order, shared where it can be."""
     if not isinstance(value, np.ndarray):
-        value = np.from_dlpack(value) if _prefers_dlpack(value) else np.asarray(value)
+        try:
+            value = np.from_dlpack(value) if _prefers_dlpack(value) else np.asarray(value)
+        except (TypeError, ValueError, BufferError, RuntimeError) as error:
+            raise InvalidArgumentError(
+                f"the data of a {type(value).__name__} cannot be read: {error}", location=user_line()
+            ) from error
     try:
         dtype = DType.of(value.dtype)
     except SardonyxError as error:

@@ -1,4 +1,4 @@
-"""Calls a function on tensors eagerly and traced, with static and with dynamic dims, and compares the results."""
+"""Calls a function on tensors eagerly and traced, with static dims and with dynamic ones (there natively, too)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def spec_of(array: np.ndarray, name: str, dynamic: bool) -> sx.TensorSpec:
     return sx.TensorSpec(name, array.dtype, dims)
 
 
-def run_all(fn: Callable[..., Any], *arrays: np.ndarray) -> dict[str, list[np.ndarray]]:
+def run_all(fn: Callable[..., Any], *arrays: np.ndarray, native: bool = True) -> dict[str, list[np.ndarray]]:
     """The results of the function, by the way in which they were computed."""
     results = {"eager": _arrays(fn(*map(sx.asarray, arrays)))}
     for mode in ("static", "dynamic"):
@@ -27,13 +27,23 @@ def run_all(fn: Callable[..., Any], *arrays: np.ndarray) -> dict[str, list[np.nd
         for (_, dtype, dims), got in zip(graph.outputs(), results[mode], strict=True):
             assert dtype == got.dtype
             assert dims is None or all(d in (-1, e) for d, e in zip(dims, got.shape, strict=True)), (dims, got.shape)
+        if mode == "dynamic" and native:
+            graph.finalize()
+            results["native"] = _arrays(graph.run(list(arrays)))
     return results
 
 
-def check(fn: Callable[..., Any], *arrays: np.ndarray, want: Any, rtol: float = 1e-6, atol: float = 0.0) -> None:
+def check(
+    fn: Callable[..., Any],
+    *arrays: np.ndarray,
+    want: Any,
+    rtol: float = 1e-6,
+    atol: float = 0.0,
+    native: bool = True,
+) -> None:
     """Hold all ways against the wanted arrays, dtypes and shapes included."""
     wanted = want if isinstance(want, list | tuple) else [want]
-    for mode, got in run_all(fn, *arrays).items():
+    for mode, got in run_all(fn, *arrays, native=native).items():
         assert len(got) == len(wanted), mode
         for g, w in zip(got, wanted, strict=True):
             w = np.asarray(w)
