@@ -33,7 +33,7 @@ def ort_session(path: str | os.PathLike[str]) -> Session:
 
 def reference_session(path: str | os.PathLike[str]) -> Session:
     """The model in ONNX's reference evaluator: slow, and always there."""
-    from onnx.reference import ReferenceEvaluator
+    import onnx.reference
 
-    evaluator = ReferenceEvaluator(os.fspath(path))
+    evaluator = onnx.reference.ReferenceEvaluator(os.fspath(path))
     return lambda feeds: [np.asarray(o) for o in evaluator.run(None, dict(feeds))]
