@@ -6,13 +6,22 @@ Sub-commands are imported when they are called, so that `sardonyx --help` loads 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
-from sardonyx.errors import SardonyxError
-from sardonyx.tools.diagnostics import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, as_error, exit_code, render
+from sardonyx.tools.diagnostics import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_USAGE,
+    as_error,
+    close_stdout,
+    exit_code,
+    render,
+)
 
 COMMANDS = {
     "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
@@ -24,7 +33,7 @@ EPILOG = """examples:
   sardonyx demo --output build/
 
 `sardonyx COMMAND --help` explains a command; passes are run by `sardonyx-opt`.
-exit status: 0 success, 1 the command failed, 2 the command line is wrong, 70 a defect"""
+exit status: 0 success, 1 the command failed, 2 the command line is wrong, 70 a defect, 130 interrupted"""
 
 
 class _UsageError(Exception):
@@ -61,7 +70,8 @@ def run(args: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     chosen = next((a for a in args if a in COMMANDS), None)
     parser = build_parser(chosen)
     try:
-        options: Any = parser.parse_args(list(args))
+        with contextlib.redirect_stdout(stdout):  # --help prints there
+            options: Any = parser.parse_args(list(args))
     except _UsageError as error:
         stderr.write(str(error))
         return EXIT_USAGE
@@ -76,17 +86,17 @@ def run(args: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         return EXIT_OK  # the reader had enough
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as error:  # the outermost frame: what comes so far is reported
-        if options.debug:
-            raise
-        known = error if isinstance(error, SardonyxError) else as_error(error)
-        render(known, stderr)
+    except Exception as error:  # noqa: BLE001 -- the outermost frame: what comes so far is reported
+        known = as_error(error)
+        render(known, stderr, debug=options.debug)
         return exit_code(known)
 
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:], sys.stdout, sys.stderr))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without our rules and dashes is no reason to fail
+    sys.exit(close_stdout(run(sys.argv[1:], sys.stdout, sys.stderr)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
 from typing import TextIO
 
@@ -60,3 +62,14 @@ def as_error(error: BaseException) -> SardonyxError:
     wrapped = SardonyxError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     wrapped.__cause__ = error
     return wrapped
+
+
+def close_stdout(status: int) -> int:
+    """Flush standard output at the end of a command; what cannot be flushed makes no noise when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            return status or EXIT_FAILURE
+    return status

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,11 +16,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.tools.diagnostics import (
-    EXIT_FAILURE,
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_USAGE,
     as_error,
+    close_stdout,
     exit_code,
     render,
 )
@@ -264,17 +263,6 @@ def _as_usage() -> Iterator[None]:
         notes = "".join(f"  {note}\n" for note in error.notes)
         hint = f"  hint: {error.hint}\n" if error.hint else ""
         raise UsageError(f"sardonyx-opt: error: {error.message}\n{notes}{hint}") from error
-
-
-def close_stdout(status: int) -> int:
-    """Flush standard output at the end of a command; what cannot be flushed makes no noise when Python ends."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            return status or EXIT_FAILURE
-    return status
 
 
 def main() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import builtins
 import io
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +68,39 @@ def test_an_error_is_one_message(tmp_path: Path) -> None:
     blocked.write_text("")
     status, _, err = call("demo", "--quiet", "--output", str(blocked / "below"))
     assert status == 1 and err.count("error:") == 1 and "Traceback" not in err
+
+
+def test_the_demo_compiles_cold_and_warm_and_leaves_the_users_cache_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SARDONYX_CACHE_DIR", str(tmp_path / "mine"))
+    monkeypatch.setenv("SARDONYX_CACHE", "0")  # off: the demo's own folder is used all the same
+    from sardonyx.backends.llvm.runtime.cache import STATISTICS
+    from sardonyx.tools import demo
+
+    before = (STATISTICS.compiled, STATISTICS.loaded)
+    monkeypatch.setattr(demo._Demo, "_times", lambda *args: None)
+    status, out, _ = call("demo", "--quiet")
+    assert status == 0
+    assert STATISTICS.compiled > before[0]
+    assert STATISTICS.loaded > before[1]
+    assert not (tmp_path / "mine").exists()
+    assert re.search(r"^  cold +\d+ ms", out, re.MULTILINE)
+    assert re.search(r"^  warm +\d+ ms", out, re.MULTILINE)
+
+
+def test_help_loads_nothing_and_a_plain_terminal_will_do(tmp_path: Path) -> None:
+    code = "import sys; sys.argv = ['sardonyx', '--help']\nfrom sardonyx.tools.cli import main\n"
+    code += "try: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-P", "-c", code]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "exit status" in done.stdout
+    assert not {"numpy", "xdsl", "onnx", "llvmlite"} & set(done.stderr.split())
+    shown = subprocess.run(
+        [sys.executable, "-P", "-m", "sardonyx.tools.cli", "demo", "--quiet", "--output", str(tmp_path)],
+        capture_output=True, text=True, env=env, check=False,
+    )  # fmt: skip
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "1. trace" in shown.stdout
