@@ -178,7 +178,7 @@ class PowOp(BinaryOp):
 
 
 def _power(base: Array, exponent: Array) -> Array:
-    """float64 powers with C99's special cases; for a scalar exponent of 0.5 NumPy would take a square root."""
+    """float64 powers with C99's special cases; NumPy takes the root (of -0 too) where the exponent is a scalar 0.5."""
     base, exponent = np.broadcast_arrays(base, exponent)
     return np.power(np.array(base).reshape(-1), np.array(exponent).reshape(-1)).reshape(base.shape)
 
