@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str, list[list[str]]]] = {
     "setup": ("make the environment with all development tools", "dev", []),
     "format": ("format the code", "dev", [["ruff", "check", "--select", "I", "--fix", "."], ["ruff", "format", "."]]),
     "lint": ("check format and lint", "dev", [["ruff", "format", "--check", "."], ["ruff", "check", "."]]),
+    "docs": ("make the documents that follow from the code", "dev", [["python", "-m", "sardonyx.tools.tables"]]),
     "types": ("check the types", "dev", [["pyright", "-p", ".typing", "--pythonpath", "{bin}/python"]]),
 }
 

@@ -23,13 +23,15 @@ _LONGEST = 1000
 
 
 def render(error: SardonyxError, stream: TextIO, source: str | None = None, debug: bool = False) -> None:
-    """Write the error, one fact a line. `source` is the input's name, shown where the error has no location.
+    """Write the error, one fact a line. `source` is the input's name, shown where the error's location names no file.
 
     With `debug`, Python's traceback comes first.
     """
     if debug:
         traceback.print_exception(error, file=stream)
     where = error.location or source
+    if source and where and where.startswith("node "):  # of a model, which the user named
+        where = f"{source}: {where}"
     stream.write(f"{where}: " if where else "")
     stream.write(f"error: {_cut(error.message)} [{error.code_name}]\n")
     for line in getattr(error, "excerpt", ()):
