@@ -31,7 +31,7 @@ from sardonyx.dialects.module import GRAPH_NAME, get_text, input_names, main_fun
 from sardonyx.dialects.sx.constant import ConstantOp, dense_array
 from sardonyx.dialects.sx.opaque import OpaqueOp
 from sardonyx.dialects.weights import Weight, WeightStore
-from sardonyx.errors import UnsupportedError
+from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 Content = Weight | np.ndarray[Any, Any]
 
@@ -242,8 +242,14 @@ def _source(op: SxOp) -> str | None:
 
 
 def dim_text(dim: Dim) -> int | str | None:
-    """A dim as ONNX states it: a number, a name or the text of an expression; None for one that nobody named."""
+    """A dim as ONNX states it: a number, a name or the text of an expression; None for one that nobody named.
+
+    Raises:
+        InvalidArgumentError: It is a number that ONNX's int64 does not hold.
+    """
     if dim.static_value is not None:
+        if dim.static_value >= 2**63:
+            raise InvalidArgumentError(f"an extent of {dim.static_value} does not fit into 64 bits")
         return dim.static_value
     if is_anonymous(dim):
         return None

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 
 from sardonyx.dialects.weights import FileSlice
 from sardonyx.errors import InvalidArgumentError
@@ -62,6 +63,7 @@ def load_proto(proto: onnx.ModelProto, folder: Path | None = None, name: str = "
     """Take a ModelProto (which is not changed, unless it has external data outside its initializers)."""
     if not proto.HasField("graph"):
         raise InvalidArgumentError(f"{name} has no graph: it is no ONNX model, or it is damaged")
+    _check_texts(proto, name)
     loaded = LoadedModel(proto)
     for tensor in proto.graph.initializer:
         if is_external(tensor):
@@ -70,6 +72,19 @@ def load_proto(proto: onnx.ModelProto, folder: Path | None = None, name: str = "
         if is_external(tensor):
             _read(tensor, folder)
     return loaded
+
+
+def _check_texts(proto: onnx.ModelProto, name: str) -> None:
+    """Refuse texts that are no valid UTF-8: Protobuf hands them out as bytes."""
+    stack: list[Message] = [proto]
+    while stack:
+        for what, value in stack.pop().ListFields():
+            if what.type == FieldDescriptor.TYPE_STRING:
+                for text in (value,) if isinstance(value, str | bytes) else value:
+                    if not isinstance(text, str):
+                        raise InvalidArgumentError(f"{name} is damaged: {bytes(text[:40])!r} is no valid UTF-8")
+            elif what.type == FieldDescriptor.TYPE_MESSAGE:
+                stack.extend((value,) if isinstance(value, Message) else value)
 
 
 def _read(tensor: onnx.TensorProto, folder: Path | None) -> None:

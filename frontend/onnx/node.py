@@ -98,7 +98,9 @@ class NodeContext:
         return self.op(name, *slots, **properties).results[0]
 
     def constant(self, values: Any, dtype: DType = int64) -> SSAValue:
-        """A constant that the node implies."""
+        """A constant that the node implies; None stands for an attribute that is missing."""
+        if values is None:
+            raise InvalidArgumentError("one of its attributes is missing")
         with np.errstate(all="ignore"):
             array = np.asarray(values, np.float64 if dtype.is_float else None).astype(dtype.numpy)
         return self.importer.add(ConstantOp.of(array, self.importer.store)).results[0]
@@ -112,18 +114,25 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
     if kind == Kind.FLOAT:
         return proto.f
     if kind == Kind.STRING:
-        return proto.s.decode("utf-8", "surrogateescape")
+        return _text(proto.s, proto)
     if kind == Kind.INTS:
         return tuple(proto.ints)
     if kind == Kind.FLOATS:
         return tuple(proto.floats)
     if kind == Kind.STRINGS:
-        return tuple(s.decode("utf-8", "surrogateescape") for s in proto.strings)
+        return tuple(_text(s, proto) for s in proto.strings)
     if kind == Kind.TENSOR:
         return array_from_proto(proto.t, f"attribute '{proto.name}'")
     if kind == Kind.GRAPH:
         return proto.g
     raise UnsupportedError(f"its attribute '{proto.name}' is of a kind that is not supported")
+
+
+def _text(raw: bytes, proto: onnx.AttributeProto) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(f"its attribute '{proto.name}' is no valid UTF-8") from None
 
 
 def rank_of(value: SSAValue) -> int | None:

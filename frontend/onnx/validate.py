@@ -90,6 +90,9 @@ def opsets_of(imports: Iterable[onnx.OperatorSetIdProto], ir_version: int = 99) 
         out[""] = 1  # opset imports came with IR version 3
     if not out:
         raise InvalidArgumentError("the model imports no opset")
+    for domain, version in out.items():
+        if not 0 <= version < 2**31:
+            raise InvalidArgumentError(f"version {version} of '{domain or 'ai.onnx'}' is unknown")
     version = out.get("")
     if version is not None and not 1 <= version <= MAX_OPSET:
         raise InvalidArgumentError(f"opset {version} of ai.onnx is unknown; Sardonyx reads 1 to {MAX_OPSET}")

@@ -220,6 +220,28 @@ def test_interfaces_without_rank_pass_the_check():
     np.testing.assert_array_equal(run_ort(back, {"x": np.array([[-1, 2]], "f4")})[0], [[0, 2]])
 
 
+def test_values_without_rank_next_to_transposes_can_be_optimized():
+    proto = model(
+        [node("Exp", "x", "e"), node("Reshape", "e s", "r"), node("Transpose", "r", "t"), node("Add", "e z", "a")],
+        [info("x", None), info("z", [2, 3])],
+        [info("t", [3, 2]), info("a", None)],
+        {"s": np.array([2, 3])},
+    )
+    feeds = {"x": np.ones((2, 3), "f4"), "z": np.ones((2, 3), "f4")}
+    for got, expected in zip(run_ort(roundtrip(proto, optimize=True), feeds), run_ort(proto, feeds), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_an_extent_beyond_int64_is_refused():
+    proto = model(
+        [node("MaxPool", "x", "y", kernel_shape=[1], pads=[2**62, 2**62])],
+        [info("x", [1, 1, 2**62])],
+        [info("y", [1, 1, "n"])],
+    )
+    with pytest.raises(sx.InvalidArgumentError):
+        roundtrip(proto)
+
+
 def test_options():
     options = ExportOptions.of("f", {"opset_version": 17, "save_as_external_data": None})
     assert options == ExportOptions(opset_version=17)

@@ -80,6 +80,19 @@ def test_every_truncation_is_an_ordinary_error_or_a_model(cut):
         return
 
 
+def test_texts_that_are_no_utf_8():
+    from sardonyx.frontend.onnx.load import load_bytes
+
+    data = plain().SerializeToString()
+    for old, new in ((b"Add", b"A\xfed"), (b"\x01w", b"\x01\xff"), (b"\x01g", b"\x01\xc3")):
+        assert old in data
+        with pytest.raises(sx.InvalidArgumentError, match="no valid UTF-8"):
+            load_bytes(data.replace(old, new))
+    proto = model([node("Gelu", "x", "y", approximate=b"t\xfe")], [info("x", [1])], [info("y", [1])])
+    with pytest.raises(sx.InvalidArgumentError, match="'approximate' is no valid UTF-8"):
+        sx.OnnxModel.from_proto(proto).compile()
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(sx.InvalidArgumentError, match="cannot read .*none.onnx: No such file"):
         sx.OnnxModel.open(tmp_path / "none.onnx")
