@@ -61,14 +61,14 @@ class _TokenStream:
         self.parser = parser
 
     def peek(self) -> tuple[str, str]:
-        token = self.parser._current_token  # pyright: ignore[reportPrivateUsage]
+        token = self.parser._current_token
         if token.kind in (MLIRTokenKind.STRING_LIT, MLIRTokenKind.BYTES_LIT):
             return "string", StringLiteral.from_span(token.span).string_contents
         return self._KINDS.get(token.kind, "punct"), token.text
 
     def next(self) -> tuple[str, str]:
         token = self.peek()
-        self.parser._consume_token()  # pyright: ignore[reportPrivateUsage]
+        self.parser._consume_token()
         return token
 
 
@@ -138,7 +138,7 @@ def tensor_type(dtype: DType | Attribute, dims: Iterable[Dim | int | str]) -> Te
 
 
 def unranked_type(dtype: DType) -> UnrankedTensorType[Any]:
-    return UnrankedTensorType(dtype.ir)  # pyright: ignore[reportArgumentType]
+    return UnrankedTensorType(dtype.ir)
 
 
 def type_dims(ty: Attribute) -> Shape:

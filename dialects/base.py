@@ -207,7 +207,7 @@ class SxOp(IRDLOperation):
                 raise InvalidArgumentError(f"{cls.name}: operand '{name}' is missing")
             else:
                 group = [given]
-            flat.extend(group)  # pyright: ignore[reportArgumentType]
+            flat.extend(group)
             segments.append(len(group))
         props: dict[str, Attribute] = {}
         for name, value in properties.items():
@@ -232,9 +232,9 @@ class SxOp(IRDLOperation):
             raise error.at(locations.describe(location)) from None
         for result, ty in zip(op.results, inferred, strict=True):
             if result_types is None:
-                result._type = ty  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+                result._type = ty
             else:
-                result._type = refine(result.type, ty, op)  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+                result._type = refine(result.type, ty, op)
         return op
 
     # ---- access

@@ -37,7 +37,7 @@ def file_location(path: str, line: int, column: int = 0) -> LocationAttr:
 
 def name_location(name: str, child: LocationAttr | None = None) -> LocationAttr:
     """A name, around another location where one is given."""
-    return NameLoc(StringAttr(name), NoneAttr() if is_unknown(child) else child)
+    return NameLoc(StringAttr(name), NoneAttr() if child is None or is_unknown(child) else child)
 
 
 def is_unknown(location: Attribute | None) -> bool:

@@ -29,36 +29,41 @@ def contents(value: SSAValue) -> Contents | None:
     None where the value is no int32, int64 or bool tensor of static shape with at most `MAX_ELEMENTS` elements, or
     where nothing at all is known of it.
     """
-    found = value.__dict__.get(_CACHE, _UNKNOWN)
+    found = _facts(value).get(_CACHE, _UNKNOWN)
     if found is not _UNKNOWN:
         return found
     stack = [value]
     while stack:  # no recursion: chains may be thousands of ops long
         at = stack[-1]
-        if _CACHE in at.__dict__:
+        if _CACHE in _facts(at):
             stack.pop()
             continue
         if not isinstance(at, OpResult) or not _followed(at):
-            at.__dict__[_CACHE] = None
+            _facts(at)[_CACHE] = None
             stack.pop()
             continue
-        missing = [o for o in at.op.operands if _CACHE not in o.__dict__ and o not in stack[-2:-1] and _followed(o)]
+        missing = [o for o in at.op.operands if _CACHE not in _facts(o) and o not in stack[-2:-1] and _followed(o)]
         if missing:
             stack.extend(missing)
             continue
-        infer = getattr(at.op, "infer_values", None)
-        facts = infer() if infer is not None else [None] * len(at.op.results)
-        for result, fact in zip(at.op.results, facts, strict=True):
+        infer: Any = getattr(at.op, "infer_values", None)
+        facts: Any = infer() if infer is not None else [None] * len(at.op.results)
+        for result, fact in zip(at.op.results, list(facts), strict=True):
             if fact is not None and all(d is None for d in fact) and fact:
                 fact = None
-            result.__dict__[_CACHE] = fact
+            _facts(result)[_CACHE] = fact
         stack.pop()
-    return value.__dict__[_CACHE]
+    return _facts(value)[_CACHE]
+
+
+def _facts(value: Any) -> dict[str, Any]:
+    """Where an SSA value keeps what is found out about it."""
+    return value.__dict__
 
 
 def forget(value: SSAValue) -> None:
     """Drop what is cached on a value whose op was changed in place."""
-    value.__dict__.pop(_CACHE, None)
+    _facts(value).pop(_CACHE, None)
 
 
 def known_ints(value: SSAValue | None) -> tuple[int, ...] | None:

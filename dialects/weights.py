@@ -142,5 +142,5 @@ class WeightStore:
 def _digest(array: np.ndarray[Any, Any], dtype: DType) -> str:
     hasher = hashlib.blake2b(digest_size=16)
     hasher.update(f"{dtype.name}{array.shape}".encode())
-    hasher.update(memoryview(array.reshape(-1).view("u1")) if array.size else b"")
+    hasher.update(array.reshape(-1).view("u1").data if array.size else b"")
     return hasher.hexdigest()

@@ -115,7 +115,7 @@ class _Demo:
         )
         for kind, slots in (("input", model.inputs()), ("output", model.outputs())):
             for name, dtype, dims in slots:
-                self.say(f"  {kind:6s} {name}: {dtype}{list(dims)}")
+                self.say(f"  {kind:6s} {name}: {dtype}{list(dims or ())}")
         back = model.compile()
         back.finalize()
 

@@ -33,7 +33,7 @@ def dense_attribute(array: Array) -> DenseIntOrFPElementsAttr[Any]:
 def dense_array(attr: DenseIntOrFPElementsAttr[Any]) -> Array:
     """The read-only array of a dense attribute (a splat is expanded)."""
     ty = attr.type
-    dtype = DType.of(ty.element_type)  # pyright: ignore[reportAttributeAccessIssue]
+    dtype = DType.of(ty.element_type)
     shape = tuple(ty.get_shape())
     count = int(np.prod(shape, dtype=np.int64))
     raw = attr.data.data
@@ -78,7 +78,7 @@ class ConstantOp(SxOp):
     def infer(self) -> Sequence[Attribute]:
         if isinstance(self.value, DenseIntOrFPElementsAttr):
             ty = self.value.type
-            return [tensor_type(DType.of(ty.element_type), ty.get_shape())]  # pyright: ignore[reportAttributeAccessIssue]
+            return [tensor_type(DType.of(ty.element_type), ty.get_shape())]
         ty = self.output.type
         if not isinstance(ty, TensorType) or static_shape(self.output) is None:
             raise self.fail(f"(C1) a weight's type is a tensor of static shape, not {ty}")

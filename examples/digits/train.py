@@ -260,7 +260,8 @@ def save_weights(path: Path, weights: Weights) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **{name: weights[name] for name in WEIGHT_SHAPES})
+            arrays: dict[str, Any] = {name: weights[name] for name in WEIGHT_SHAPES}
+            np.savez(file, **arrays)
         os.chmod(temporary, 0o644)  # mkstemp's files are for their owner alone
         os.replace(temporary, path)
     except BaseException:

@@ -37,7 +37,7 @@ def test_what_traces_again():
     @sx.jit
     def fn(x: sx.Tensor, factor: object = 2) -> sx.Tensor:
         calls.append((x.dtype.name, x.shape, factor))
-        return x + float(factor) if isinstance(factor, int | float) else x  # pyright: ignore[reportReturnType]
+        return x + float(factor) if isinstance(factor, int | float) else x
 
     fn(f32(2, 3))
     fn(f32(4, 5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from ir_text import parse_module
@@ -85,7 +86,7 @@ class Watch:
         self.events.append(event)
 
 
-def drive(module: ModuleOp, *patterns: RewritePattern, **options: object) -> PassRun:
+def drive(module: ModuleOp, *patterns: RewritePattern, **options: Any) -> PassRun:
     run = PassRun(pass_name="p", keep_declines=True, **options)
     RewriteDriver(patterns, run).rewrite(module)
     module.verify()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,7 +139,8 @@ def test_fuel_stops_a_pass_half_way_with_valid_ir(name):
         for amount in (0, 1, 2):
             module = original.clone()
             before = snapshot(module)
-            run = registry.create(name).execute(module, PassRun(listener=Fuel(amount), verify=True))
+            pass_: Any = registry.create(name)
+            run = pass_.execute(module, PassRun(listener=Fuel(amount), verify=True))
             module.verify()
             if amount == 0:
                 assert snapshot(module) == before and not run.changed

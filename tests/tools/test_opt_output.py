@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def test_links_and_modes_and_devices_are_kept(graph: Path, tmp_path: Path):
 # --- as a process
 
 
-def start(*args: object, **options) -> subprocess.Popen[bytes]:
+def start(*args: object, **options: Any) -> subprocess.Popen[Any]:
     command = [sys.executable, "-P", "-m", "sardonyx.tools.opt", *map(str, args)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 

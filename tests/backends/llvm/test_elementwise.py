@@ -53,7 +53,7 @@ def variants(op: type[SxOp]) -> list[dict[str, Any]]:
         activation.SwishOp: [{}, {"alpha": 1.5}],
         activation.ShrinkOp: [{"lambd": 1.5, "bias": 0.75}],
         unary.IsInfOp: [{}, {"detect_negative": False}, {"detect_positive": False}],
-    }.get(op, [{}])  # pyright: ignore[reportArgumentType]
+    }.get(op, [{}])
 
 
 # ---- every op on every dtype; sizes are symbols, so that the same kernel serves both operands

@@ -144,7 +144,7 @@ def test_dims_in_onnx(dim, text):
 
 
 def test_unranked_values_have_no_shape_and_rank_0_an_empty_one():
-    unranked = value_info("x", UnrankedTensorType(float32.ir))  # pyright: ignore[reportArgumentType]
+    unranked = value_info("x", UnrankedTensorType(float32.ir))
     assert not unranked.type.tensor_type.HasField("shape")
     scalar = value_info("x", tensor_type(float32, []))
     assert scalar.type.tensor_type.HasField("shape") and not scalar.type.tensor_type.shape.dim

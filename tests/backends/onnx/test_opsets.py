@@ -217,9 +217,10 @@ RUN_TIME_AXES = 18
 @pytest.mark.parametrize("one", [e for e in ALL if e.since == MIN_OPSET], ids=str)
 def test_dynamic_dims_and_operands_given_at_run_time(one: Entry):
     name = one.case.op.name.removeprefix("sx.")
-    axes = len(one.case.slots) > 1 and one.case.slots[1] is not None
+    slots: Any = one.case.slots
+    axes = len(slots) > 1 and slots[1] is not None
     for opset in (13, 18, 21, 28):
-        bools = axes and one.case.slots[0].dtype == np.bool_
+        bools = axes and slots[0].dtype == np.bool_
         since = 20 if bools else RUN_TIME_AXES if name.startswith("reduce_") and axes else DYNAMIC.get(name, 13)
         if opset >= since:
             problem = judged(one, "dynamic", opset)

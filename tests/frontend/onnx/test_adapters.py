@@ -136,7 +136,7 @@ def test_batch_normalization_at_inference(opset, attributes):
 
 @pytest.mark.parametrize("opset, outputs", [(9, "y a w"), (14, "y a w"), (6, "y")])
 def test_batch_normalization_in_training(opset, outputs):
-    attributes = {"training_mode": 1} if opset == 14 else {}
+    attributes: Any = {"training_mode": 1} if opset == 14 else {}
     made = node("BatchNormalization", "x s b m v", outputs, momentum=0.75, **attributes)
     if opset == 9:
         made.output.extend(["", ""])

@@ -259,9 +259,9 @@ def test_operators_that_onnx_defines_by_a_function():
 
 def test_a_branch_with_a_known_condition_is_put_in_place():
     then = helper.make_graph([node("Mul", "x k", "r")], "then", [], [info("r", None)],
-                             [numpy_helper.from_array(np.float32(2), "k")])  # fmt: skip
+                             [numpy_helper.from_array(np.array(2, np.float32), "k")])  # fmt: skip
     other = helper.make_graph([node("Mul", "x k", "s")], "else", [], [info("s", None)],
-                              [numpy_helper.from_array(np.float32(3), "k")])  # fmt: skip
+                              [numpy_helper.from_array(np.array(3, np.float32), "k")])  # fmt: skip
     proto = model([node("If", "yes", "y", then_branch=then, else_branch=other, name="a"),
                    node("If", "no", "z", then_branch=then, else_branch=other, name="b")],
                   [info("x", [2])], [info("y", None), info("z", None)],

@@ -147,7 +147,7 @@ def test_wrong_types():
     with pytest.raises(TypeError, match=r"from_graph\(\): opset_version is an int, not str"):
         sx.OnnxModel.from_graph(graph(), opset_version="17")
     with pytest.raises(TypeError, match=r"^open\(\): path is a str or an os.PathLike, not BytesPath$"):
-        sx.OnnxModel.open(BytesPath())
+        sx.OnnxModel.open(BytesPath())  # pyright: ignore[reportArgumentType]
 
 
 class BytesPath:
