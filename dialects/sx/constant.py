@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, LocationAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
+from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from sardonyx.dialects.attributes import WeightAttr, WeightRef, dtype_of, static_shape, tensor_type
@@ -83,6 +84,24 @@ class ConstantOp(SxOp):
         if not isinstance(ty, TensorType) or static_shape(self.output) is None:
             raise self.fail(f"(C1) a weight's type is a tensor of static shape, not {ty}")
         return [ty]
+
+    def print(self, printer: Printer) -> None:
+        """As every op, but contents that are not finite are printed as bytes: xDSL prints NaN and infinities as hex
+        numbers and reads those back as integers."""
+        value = self.value
+        if isinstance(value, DenseIntOrFPElementsAttr) and dtype_of(self.output).is_float:
+            array = dense_array(value)
+            if array.size and not np.isfinite(array.astype(np.float64)).all():
+                raw = np.ascontiguousarray(array).tobytes().hex().upper()
+                printer.print_string(f' {{value = dense<"0x{raw}"> : ')
+                printer.print_attribute(value.type)
+                for name, attribute in self.attributes.items():
+                    printer.print_string(f", {name} = ")
+                    printer.print_attribute(attribute)
+                printer.print_string("} : () -> ")
+                printer.print_attribute(self.output.type)
+                return
+        super().print(printer)
 
     def array(self) -> Array:
         """The contents, read-only.
