@@ -25,7 +25,7 @@ func.func @cast(%x: tensor<2xf16>) -> tensor<2xf16> {
   func.return %2 : tensor<2xf16>
 }
 // CHECK-LABEL: func.func @cast(
-// CHECK-NEXT: %0 = sx.constant {value = dense<[1.001950e+00, 0x7c00]> : tensor<2xf16>} : () -> tensor<2xf16>
+// CHECK-NEXT: %0 = sx.constant {value = dense<"0x023C007C"> : tensor<2xf16>} : () -> tensor<2xf16>
 // CHECK-NEXT: %1 = sx.add %x, %0 : (tensor<2xf16>, tensor<2xf16>) -> tensor<2xf16>
 // CHECK-NEXT: func.return %1 : tensor<2xf16>
 // CHECK-NEXT: }
