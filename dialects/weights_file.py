@@ -1,4 +1,4 @@
-"""Weights beside text: the safetensors file that goes with an `.mlir` file, and files that are written whole.
+"""Weights beside text: the safetensors file that goes with an `.mlir` file.
 
 Format: https://huggingface.co/docs/safetensors (an 8-byte header length, a JSON header, the bytes). Files are read by
 mapping: nothing is copied until it is needed.
@@ -6,13 +6,9 @@ mapping: nothing is copied until it is needed.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import os
-import secrets
-import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.dialects.attributes import WeightAttr, WeightRef
 from sardonyx.dialects.dtypes import DTYPES, DType
+from sardonyx.dialects.files import write_files
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError, MissingWeightError
@@ -31,76 +28,6 @@ _CODES = {
 _BY_CODE = {code: DTYPES[name] for name, code in _CODES.items()}
 _METADATA = "__metadata__"
 MAX_HEADER = 100 << 20
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file: complete, or not at all.
-
-    Raises:
-        InvalidArgumentError: It cannot be written.
-    """
-    write_files([(Path(path), lambda file: file.write(content))])
-
-
-def write_files(files: Sequence[tuple[Path, Callable[[BinaryIO], object]]]) -> None:
-    """Write files that belong together: all of them complete, or none.
-
-    Each is written under a temporary name beside its place and renamed when all are written. Links are followed, an
-    existing file keeps its permissions, and what is no regular file (a pipe, /dev/null) is written to, not replaced.
-
-    Raises:
-        InvalidArgumentError: One cannot be written; what was there before still is.
-    """
-    moves: list[tuple[str, Path]] = []
-    current = files[0][0]
-    try:
-        for current, write in files:
-            target = Path(os.path.realpath(current))
-            if target.exists() and not target.is_file():
-                with target.open("wb") as file:  # a folder is refused here
-                    write(file)
-                continue
-            temporary = str(target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp"))
-            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-            moves.append((temporary, target))
-            if target.exists():
-                if not os.access(target, os.W_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-                os.chmod(temporary, target.stat().st_mode & 0o777)
-            with open(temporary, "wb") as file:
-                write(file)
-        _rename_all(moves)
-    except OSError as error:
-        raise InvalidArgumentError(f"cannot write '{current}': {error.strerror or error}") from error
-    finally:
-        for temporary, _ in moves:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def _rename_all(moves: Sequence[tuple[str, Path]]) -> None:
-    """Rename all files; if one cannot be, those before it get back what they had."""
-    done: list[tuple[Path, str | None]] = []
-    try:
-        for number, (source, target) in enumerate(moves):
-            kept: str | None = None
-            if number < len(moves) - 1 and target.exists():
-                kept = f"{source}.old"
-                shutil.copy2(target, kept)
-            done.append((target, kept))
-            os.replace(source, target)
-    except OSError:
-        for target, kept in done[:-1]:
-            if kept is None:
-                target.unlink(missing_ok=True)
-            else:
-                os.replace(kept, target)
-        raise
-    finally:
-        for _, kept in done:
-            if kept is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(kept)
 
 
 def weights_path(text_path: str | os.PathLike[str]) -> Path:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
+from sardonyx.dialects.files import write_files
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
-from sardonyx.dialects.weights_file import module_weights, weights_path, write_files, write_weights
+from sardonyx.dialects.weights_file import module_weights, weights_path, write_weights
 from sardonyx.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

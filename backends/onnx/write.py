@@ -8,12 +8,9 @@ be mapped), unless it is the first.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import onnx
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +19,7 @@ from sardonyx.backends.onnx.build import build
 from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.options import ExportOptions
 from sardonyx.backends.onnx.tensors import fill, place, raw_view
+from sardonyx.dialects.files import write_files, write_whole
 from sardonyx.dialects.weights import Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError
 
@@ -89,23 +87,20 @@ def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
             f"the weights of {path.name} take {skeleton.nbytes()} bytes, but a model file has fewer than 2 GiB",
             hint="save_as_external_data=True writes them beside the model",
         )
-    with _writing(path), contextlib.ExitStack() as stack:
-        if not external:
-            model_file = stack.enter_context(_temporary(path))
-            Path(model_file).write_bytes(whole_proto(skeleton).SerializeToString(deterministic=True))
-            _replace([(model_file, path)])
-            return
-        beside = path.with_name(f"{path.stem}_data")
-        if beside.is_dir() or beside == path:
-            raise InvalidArgumentError(f"cannot write the weights to {beside}: it is taken")
-        data_file = stack.enter_context(_temporary(beside))
-        proto = _write_beside(skeleton, data_file, beside.name)
-        model_file = stack.enter_context(_temporary(path))
-        Path(model_file).write_bytes(proto.SerializeToString(deterministic=True))
-        moves = [(model_file, path)]
-        if os.path.getsize(data_file):
-            moves.insert(0, (data_file, beside))
-        _replace(moves)
+    if not external or not any(_goes_beside(content) for content in skeleton.contents.values()):
+        write_whole(path, whole_proto(skeleton).SerializeToString(deterministic=True))
+        return
+    beside = path.with_name(f"{path.stem}_data")
+    if beside.is_dir() or beside == path:
+        raise InvalidArgumentError(f"cannot write the weights to {beside}: it is taken")
+    proto = onnx.ModelProto()
+    proto.CopyFrom(skeleton.proto)
+    write_files(
+        [
+            (beside, lambda file: _write_beside(skeleton, proto, file, beside.name)),
+            (path, lambda file: file.write(proto.SerializeToString(deterministic=True))),
+        ]
+    )
 
 
 def _goes_beside(content: Content) -> bool:
@@ -114,76 +109,26 @@ def _goes_beside(content: Content) -> bool:
     return bool(content.shape) and content.nbytes > 0 and (kind not in "biu" or content.nbytes > SMALL)
 
 
-def _write_beside(skeleton: Skeleton, data_file: str, location: str) -> onnx.ModelProto:
-    proto = onnx.ModelProto()
-    proto.CopyFrom(skeleton.proto)
+def _write_beside(skeleton: Skeleton, proto: onnx.ModelProto, out: BinaryIO, location: str) -> None:
+    """Write the weights one after the other, and say in the model where each lies."""
     offset = 0
     placed: dict[int, int] = {}
-    with open(data_file, "wb") as out:
-        for tensor in proto.graph.initializer:
-            content = skeleton.contents.get(tensor.name)
-            if content is None:
-                continue
-            if not _goes_beside(content):
-                fill(tensor, content)
-                continue
-            at = placed.get(id(content)) if isinstance(content, Weight) else None
-            if at is None:
-                if offset and content.nbytes >= ALIGNED_FROM:
-                    padding = -offset % ALIGNMENT
-                    out.write(bytes(padding))
-                    offset += padding
-                at = placed[id(content)] = offset
-                view = raw_view(content)
-                for start in range(0, len(view), CHUNK):
-                    out.write(view[start : start + CHUNK])
-                offset += content.nbytes
-            place(tensor, location, at, content.nbytes)
-    return proto
-
-
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[str]:
-    """A new file in the folder of `path`, with its permissions or a new file's; removed unless it was renamed."""
-    name = str(path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp"))
-    os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(name, path.stat().st_mode & 0o777)
-        yield name
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-
-
-def _replace(moves: list[tuple[str, Path]]) -> None:
-    """Rename the files; if one cannot be, those before it get back what they had."""
-    done: list[tuple[Path, str | None]] = []
-    try:
-        for source, target in moves:
-            kept: str | None = None
-            if target is not moves[-1][1] and target.exists():
-                kept = f"{source}.old"
-                os.link(target, kept)
-            done.append((target, kept))
-            os.replace(source, target)
-    except OSError:
-        for target, kept in done[:-1]:
-            if kept is not None:
-                os.replace(kept, target)
-            else:
-                target.unlink(missing_ok=True)
-        raise
-    finally:
-        for _, kept in done:
-            if kept is not None:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(kept)
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InvalidArgumentError(f"cannot write {path}: {error.strerror or error}") from error
+    for tensor in proto.graph.initializer:
+        content = skeleton.contents.get(tensor.name)
+        if content is None:
+            continue
+        if not _goes_beside(content):
+            fill(tensor, content)
+            continue
+        at = placed.get(id(content)) if isinstance(content, Weight) else None
+        if at is None:
+            if offset and content.nbytes >= ALIGNED_FROM:
+                padding = -offset % ALIGNMENT
+                out.write(bytes(padding))
+                offset += padding
+            at = placed[id(content)] = offset
+            view = raw_view(content)
+            for start in range(0, len(view), CHUNK):
+                out.write(view[start : start + CHUNK])
+            offset += content.nbytes
+        place(tensor, location, at, content.nbytes)
