@@ -345,6 +345,28 @@ def _batch_norm(op: SxOp, b: Expansion, opset: int) -> Values:
     return [y, *moved]
 
 
+# ---- layouts
+
+
+@decomposes("conv", "max_pool", "average_pool")
+def _channels_second(op: SxOp, b: Expansion, opset: int) -> Values:
+    """ONNX has channels second only; the data and the results are transposed."""
+    layout = op.attr("layout")
+    if layout == "NCHW":
+        return None
+    x, *others = op.slots
+    if x is None:
+        return None
+    rank = len(dims_of(x))
+    if layout.startswith("NHWC"):
+        x = b("transpose", x, perm=(0, rank - 1, *range(1, rank - 1)))
+    made = b.ops(op.name.removeprefix("sx."), x, *others, **{**op.python_properties(), "layout": None})
+    if not layout.endswith("NHWC"):
+        return list(made.results)
+    last = (0, *range(2, rank), 1)
+    return [b("transpose", new, perm=last) if old.uses else None for old, new in zip(op.results, made.results)]
+
+
 def _stash(op: SxOp, dtype: DType) -> DType:
     """The dtype of a normalisation's first stage: float32 (or as `stash_type` says), never less than the operand's."""
     stated = op.attr("stash_type")

@@ -36,8 +36,19 @@ def _mod(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeFor
     return generic_form(op, form, schema, opset)
 
 
+def _conv(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
+    _require_channels_second(op)
+    return generic_form(op, form, schema, opset)
+
+
+def _require_channels_second(op: SxOp) -> None:
+    if op.attr("layout") != "NCHW":
+        raise Unstatable(f"the layout {op.attr('layout')} has no form in it")
+
+
 def _pool(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
     """Before opset 22 `ceil_mode` did not say that a window which starts behind the data is dropped."""
+    _require_channels_second(op)
     data = op.slots[0]
     if opset < 22 and op.attr("ceil_mode") and data is not None and op.attr("auto_pad") in (None, "NOTSET"):
         sizes, found = static_shape(data), static_shape(op.results[0])
@@ -76,6 +87,7 @@ def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
 SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     "sx.split": _split,
     "sx.mod": _mod,
+    "sx.conv": _conv,
     "sx.max_pool": _pool,
     "sx.average_pool": _pool,
     "sx.batch_norm": _batch_norm,

@@ -19,7 +19,30 @@ from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import refuse, slots
 from sardonyx.dialects.sx.numeric import double, narrow
 from sardonyx.dialects.sx.support import check_dtype, format_dims, is_unranked, require_equal, same_dtype
-from sardonyx.dialects.sx.windows import Windows, read_windows, split_padding, window_extents
+from sardonyx.dialects.sx.windows import (
+    LAYOUTS,
+    Windows,
+    array_channels_last,
+    array_channels_second,
+    channels_last,
+    channels_second,
+    read_layout,
+    read_windows,
+    split_padding,
+    window_extents,
+)
+
+
+def conv_windows(op: SxOp, kernel: Sequence[Dim | int]) -> Windows:
+    """The windows of a convolution with a `w` of these spatial extents; its constraint on them is (C3)."""
+    stated = op.attr("kernel_shape")
+    if stated is not None:
+        if len(stated) != len(kernel):
+            raise op.fail(f"(C3) kernel_shape {list(stated)} for {len(kernel)} spatial axes")
+        for given, found in zip(stated, kernel, strict=True):
+            require_equal(op, Dim.of(given), Dim.of(found), "(C3) kernel_shape differs from w's")
+        kernel = stated
+    return read_windows(op, len(kernel), kernel, "(C3)")
 
 
 class ConvolutionOp(SxOp):
@@ -59,14 +82,7 @@ class ConvolutionOp(SxOp):
 
     def windows(self, kernel: Sequence[Dim | int]) -> Windows:
         """The windows for a `w` of these spatial extents."""
-        stated = self.attr("kernel_shape")
-        if stated is not None:
-            if len(stated) != len(kernel):
-                raise self.fail(f"(C3) kernel_shape {list(stated)} for {len(kernel)} spatial axes")
-            for given, found in zip(stated, kernel, strict=True):
-                require_equal(self, Dim.of(given), Dim.of(found), "(C3) kernel_shape differs from w's")
-            kernel = stated
-        return read_windows(self, len(kernel), kernel, "(C3)")
+        return conv_windows(self, kernel)
 
     def _check_bias(self, channels: Dim) -> None:
         if self.b is not None and not is_unranked(self.b):
@@ -85,59 +101,78 @@ def _with_bias(result: Array, b: Array | None, dtype: np.dtype) -> Array:
     return narrow(result, dtype)
 
 
+def correlate(op: SxOp, x: Array, w: Array, windows: Windows) -> Array:
+    """The sums over the windows of `x` times `w`, both in float64, not rounded yet; `op` has the attribute `group`."""
+    group, (n, channels), m = op.attr("group"), x.shape[:2], w.shape[0]
+    if channels != w.shape[1] * group or m % group:
+        raise refuse(op, f"x of {list(x.shape)} and w of {list(w.shape)} don't fit group {group}")
+    sizes = x.shape[2:]
+    out = windows.run_extents(op, sizes)
+    result = np.zeros((n, group, m // group, math.prod(out)))
+    if not result.size:
+        return result.reshape(n, m, *out)
+    margins: list[tuple[int, int]] = []
+    for axis, size in enumerate(sizes):
+        before, after = windows.run_pads(axis, size)
+        margins.append((before, after))
+    padded = np.pad(x.reshape(n, group, channels // group, *sizes), [(0, 0)] * 3 + margins)
+    kernels = w.reshape(group, m // group, channels // group, *w.shape[2:])
+    for offset in np.ndindex(w.shape[2:]):
+        cells = tuple(
+            slice(o * d, o * d + (count - 1) * s + 1, s)
+            for o, d, s, count in zip(offset, windows.dilations, windows.strides, out, strict=True)
+        )
+        patch = padded[(slice(None),) * 3 + cells].reshape(n, group, channels // group, math.prod(out))
+        result += np.matmul(kernels[(slice(None),) * 3 + offset], patch)
+    return result.reshape(n, m, *out)
+
+
 @irdl_op_definition
 class ConvOp(ConvolutionOp):
     """Correlation of `x` [N, C, D1, …] with `w` [M, C/group, k1, …], plus `b` [M]; sums in float64, rounded once.
 
+    `layout` says where the channels of the data and of the result stand: NCHW as above, NHWC last in both
+    ([N, D1, …, C]), and "NCHW->NHWC" or "NHWC->NCHW". `w` is always as above. ONNX has only NCHW.
+
     (C1) to (C3) are those of `ConvolutionOp`. (C4) `group` is positive, `x` has `group` times the channels of `w`, and
-    M is a multiple of `group`. (C5) `b` has M elements. (C6) A window fits into the padded data.
+    M is a multiple of `group`. (C5) `b` has M elements. (C6) A window fits into the padded data. (C7) `layout` is one
+    of `LAYOUTS`.
     """
 
     name = "sx.conv"
+    layout = opt_prop_def(StringAttr)
     output = result_def()
-    ONNX: ClassVar = OnnxForm("Conv", since=1)
+    ONNX: ClassVar = OnnxForm("Conv", since=1, attributes={"layout": None})
+    DEFAULTS: ClassVar = {**ConvolutionOp.DEFAULTS, "layout": "NCHW"}
+    LAYOUTS: ClassVar = (*LAYOUTS, "NCHW->NHWC", "NHWC->NCHW")
+
+    @property
+    def channels_are_last(self) -> tuple[bool, bool]:
+        """Whether the channels are last in the data, and in the result."""
+        return read_layout(self, self.LAYOUTS, "(C7)")
 
     def infer(self) -> Sequence[Attribute]:
         checked = self._check()
         if isinstance(checked, DType):
             return [unranked_type(checked)]
-        dtype, x, w = checked
+        dtype, given, w = checked
+        x_last, out_last = self.channels_are_last
+        x = channels_second(given, x_last)
         group = self.attr("group")
         windows = self.windows(w[2:])
         require_equal(self, x[1], w[1] * group, f"(C4) the channels of x and of w times group {group} differ")
         if divides(group, w[0]) is Proof.REFUTED:
             raise self.fail(f"(C4) {w[0]} output channels are no multiple of group {group}")
         self._check_bias(w[0])
-        return [tensor_type(dtype, [x[0], w[0], *window_extents(self, windows, x[2:], "(C6)")])]
+        out = (x[0], w[0], *window_extents(self, windows, x[2:], "(C6)"))
+        return [tensor_type(dtype, channels_last(out, out_last))]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         x, w, b = slots(arrays)
         windows = self._check_run(x, w, b, w.shape[0])
-        return [_with_bias(self._correlate(double(x), double(w), windows), b, x.dtype)]
-
-    def _correlate(self, x: Array, w: Array, windows: Windows) -> Array:
-        group, (n, channels), m = self.attr("group"), x.shape[:2], w.shape[0]
-        if channels != w.shape[1] * group or m % group:
-            raise refuse(self, f"x of {list(x.shape)} and w of {list(w.shape)} don't fit group {group}")
-        sizes = x.shape[2:]
-        out = windows.run_extents(self, sizes)
-        result = np.zeros((n, group, m // group, math.prod(out)))
-        if not result.size:
-            return result.reshape(n, m, *out)
-        margins: list[tuple[int, int]] = []
-        for axis, size in enumerate(sizes):
-            before, after = windows.run_pads(axis, size)
-            margins.append((before, after))
-        padded = np.pad(x.reshape(n, group, channels // group, *sizes), [(0, 0)] * 3 + margins)
-        kernels = w.reshape(group, m // group, channels // group, *w.shape[2:])
-        for offset in np.ndindex(w.shape[2:]):
-            cells = tuple(
-                slice(o * d, o * d + (count - 1) * s + 1, s)
-                for o, d, s, count in zip(offset, windows.dilations, windows.strides, out, strict=True)
-            )
-            patch = padded[(slice(None),) * 3 + cells].reshape(n, group, channels // group, math.prod(out))
-            result += np.matmul(kernels[(slice(None),) * 3 + offset], patch)
-        return result.reshape(n, m, *out)
+        x_last, out_last = self.channels_are_last
+        x = array_channels_second(x, x_last)
+        return [array_channels_last(_with_bias(correlate(self, double(x), double(w), windows), b, x.dtype), out_last)]
 
 
 @irdl_op_definition

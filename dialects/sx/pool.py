@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from sardonyx.dialects.attributes import dims_of, tensor_type, unranked_type
+from sardonyx.dialects.attributes import Shape, dims_of, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import FLOATS, DType, int8, int64, uint8
@@ -20,18 +20,29 @@ from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import refuse, slots
 from sardonyx.dialects.sx.numeric import double, narrow
 from sardonyx.dialects.sx.support import check_dtype, is_unranked
-from sardonyx.dialects.sx.windows import Windows, read_windows, window_extents
+from sardonyx.dialects.sx.windows import (
+    LAYOUTS,
+    Windows,
+    array_channels_last,
+    array_channels_second,
+    channels_last,
+    channels_second,
+    read_layout,
+    read_windows,
+    window_extents,
+)
 
 
 class PoolOp(SxOp):
     """Windows over the spatial axes of `x` [N, C, D1, …].
 
     With `ceil_mode` a last window may reach beyond the padding; one that would start behind the data and the padding
-    before it is dropped.
+    before it is dropped. With `layout` NHWC the channels are last in the data and in the results, [N, D1, …, C]; ONNX
+    has only NCHW.
 
     (C1) The dtype is one of `DTYPES`. (C2) The rank is at least 3. (C3) `kernel_shape`, strides and dilations are
     positive, pads not negative, one (for pads two) per spatial axis; `auto_pad` is one of `AUTO_PADS`, and pads count
-    only where it is NOTSET. (C4) A window fits into the padded data.
+    only where it is NOTSET. (C4) A window fits into the padded data. (C6) `layout` is one of `LAYOUTS`.
     """
 
     x = operand_def()
@@ -39,6 +50,7 @@ class PoolOp(SxOp):
     auto_pad = opt_prop_def(StringAttr)
     ceil_mode = opt_prop_def(IntegerAttr)
     dilations = opt_prop_def(DenseArrayBase)
+    layout = opt_prop_def(StringAttr)
     pads = opt_prop_def(DenseArrayBase)
     strides = opt_prop_def(DenseArrayBase)
     DTYPES: ClassVar[Sequence[DType]] = FLOATS
@@ -47,24 +59,30 @@ class PoolOp(SxOp):
         """The windows for that many spatial axes."""
         return read_windows(self, spatial_rank, self.attr("kernel_shape"), "(C3)", bool(self.attr("ceil_mode")))
 
-    def _infer(self) -> tuple[DType, list[Dim] | None]:
+    @property
+    def channels_are_last(self) -> bool:
+        return read_layout(self, LAYOUTS, "(C6)")[0]
+
+    def _infer(self) -> tuple[DType, Shape | None]:
         dtype = check_dtype(self, self.x, self.DTYPES, "(C1)")
         if is_unranked(self.x):
             return dtype, None
-        dims = dims_of(self.x)
-        if len(dims) < 3:
-            raise self.fail(f"(C2) the operand has rank {len(dims)}, less than 3")
+        given, last = dims_of(self.x), self.channels_are_last
+        if len(given) < 3:
+            raise self.fail(f"(C2) the operand has rank {len(given)}, less than 3")
+        dims = channels_second(given, last)
         windows = self.windows(len(dims) - 2)
-        return dtype, [*dims[:2], *window_extents(self, windows, dims[2:], "(C4)")]
+        return dtype, channels_last((*dims[:2], *window_extents(self, windows, dims[2:], "(C4)")), last)
 
-    def _run(self, x: Array) -> tuple[Windows, tuple[int, ...], list[Array]]:
-        """The windows, their numbers and per axis their cells' coordinates."""
-        if x.ndim < 3:
-            raise refuse(self, f"the operand has rank {x.ndim}, less than 3")
+    def _run(self, given: Array) -> tuple[Array, Windows, tuple[int, ...], list[Array]]:
+        """The operand with channels second, the windows, their numbers and per axis their cells' coordinates."""
+        if given.ndim < 3:
+            raise refuse(self, f"the operand has rank {given.ndim}, less than 3")
+        x = array_channels_second(given, self.channels_are_last)
         windows = self.windows(x.ndim - 2)
         counts = windows.run_extents(self, x.shape[2:])
         cells = [windows.cells(i, s, c) for i, (s, c) in enumerate(zip(x.shape[2:], counts, strict=True))]
-        return windows, counts, cells
+        return x, windows, counts, cells
 
 
 def _spread(vectors: Sequence[Array]) -> list[Array]:
@@ -77,8 +95,8 @@ def _spread(vectors: Sequence[Array]) -> list[Array]:
 class MaxPoolOp(PoolOp):
     """The greatest element of each window, and where it stands in the operand, counted over all its elements.
 
-    Padding never wins; NaN always does; among equals the first in the window. `storage_order` 1 counts the spatial
-    axes with the first one fastest. A window that is all padding gives the dtype's lowest value and the index -1.
+    Padding never wins; NaN always does; among equals the first in the window. Elements are counted with the channels
+    second, whatever the layout. `storage_order` 1 counts the spatial axes with the first one fastest. A window that is all padding gives the dtype's lowest value and the index -1.
 
     The constraints are those of `PoolOp`, and (C5) `storage_order` is 0 or 1.
     """
@@ -87,8 +105,8 @@ class MaxPoolOp(PoolOp):
     storage_order = opt_prop_def(IntegerAttr)
     output = result_def()
     indices = result_def()
-    ONNX: ClassVar = OnnxForm("MaxPool", since=10)
-    DEFAULTS: ClassVar = {"auto_pad": "NOTSET", "ceil_mode": False, "storage_order": 0}
+    ONNX: ClassVar = OnnxForm("MaxPool", since=10, attributes={"layout": None})
+    DEFAULTS: ClassVar = {"auto_pad": "NOTSET", "ceil_mode": False, "layout": "NCHW", "storage_order": 0}
     DTYPES: ClassVar[Sequence[DType]] = (*FLOATS, int8, uint8)
 
     def infer(self) -> Sequence[Attribute]:
@@ -100,8 +118,7 @@ class MaxPoolOp(PoolOp):
         return [tensor_type(dtype, dims), tensor_type(int64, dims)]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        (x,) = slots(arrays)
-        windows, counts, cells = self._run(x)
+        x, windows, counts, cells = self._run(*slots(arrays))
         sizes = x.shape[2:]
         shape = (*x.shape[:2], *counts)
         exact = x if x.dtype.kind in "iu" else double(x)
@@ -128,7 +145,8 @@ class MaxPoolOp(PoolOp):
             for step, ahead in zip(steps, forward, strict=True):
                 index = index + rest // max(int(step), 1) * int(ahead)
                 rest = rest % max(int(step), 1)
-        return [best.astype(x.dtype), np.where(where < 0, -1, index + planes)]
+        found = best.astype(x.dtype), np.where(where < 0, -1, index + planes)
+        return [array_channels_last(array, self.channels_are_last) for array in found]
 
 
 def _lowest(dtype: np.dtype) -> float:
@@ -148,16 +166,15 @@ class AveragePoolOp(PoolOp):
     name = "sx.average_pool"
     count_include_pad = opt_prop_def(IntegerAttr)
     output = result_def()
-    ONNX: ClassVar = OnnxForm("AveragePool", since=10)
-    DEFAULTS: ClassVar = {"auto_pad": "NOTSET", "ceil_mode": False, "count_include_pad": False}
+    ONNX: ClassVar = OnnxForm("AveragePool", since=10, attributes={"layout": None})
+    DEFAULTS: ClassVar = {"auto_pad": "NOTSET", "ceil_mode": False, "layout": "NCHW", "count_include_pad": False}
 
     def infer(self) -> Sequence[Attribute]:
         dtype, dims = self._infer()
         return [unranked_type(dtype) if dims is None else tensor_type(dtype, dims)]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        (x,) = slots(arrays)
-        windows, counts, cells = self._run(x)
+        x, windows, counts, cells = self._run(*slots(arrays))
         sizes = x.shape[2:]
         exact = double(x)
         total = np.zeros((*exact.shape[:2], *counts))
@@ -171,7 +188,8 @@ class AveragePoolOp(PoolOp):
             before, after = windows.run_pads(axis, size) if self.attr("count_include_pad") else (0, 0)
             counted.append(((at >= -before) & (at < size + after)).sum(0))
         number = reduce(np.multiply, _spread(counted))
-        return [narrow(np.where(number > 0, total / np.maximum(number, 1), 0.0), x.dtype)]
+        result = narrow(np.where(number > 0, total / np.maximum(number, 1), 0.0), x.dtype)
+        return [array_channels_last(result, self.channels_are_last)]
 
 
 class GlobalPoolOp(SxOp):

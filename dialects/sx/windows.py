@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sardonyx.dialects.attributes import Shape
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.evaluate import Array
 from sardonyx.dialects.sx.extents import refuse
 
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+LAYOUTS = ("NCHW", "NHWC")
+"""Where the channels of the data stand, in the letters of two spatial axes: after the batch, or last."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,38 @@ class Windows:
         start = np.arange(count) * self.strides[axis] - self.run_pads(axis, size)[0]
         offset = np.arange(self.kernel[axis].static_value or 0) * self.dilations[axis]
         return offset[:, None] + start
+
+
+def read_layout(op: SxOp, allowed: Sequence[str], constraint: str) -> tuple[bool, bool]:
+    """Whether the channels are last in the data, and in the result.
+
+    Raises:
+        InferenceError: The op's `layout` is none of those allowed.
+    """
+    layout = op.attr("layout")
+    if layout not in allowed:
+        raise op.fail(f"{constraint} layout '{layout}' is none of {', '.join(allowed)}")
+    return layout.startswith("NHWC"), layout.endswith("NHWC")
+
+
+def channels_second(dims: Sequence[Dim], last: bool = True) -> Shape:
+    """The dims [N, C, D1, …] of data whose channels are last; as they are, where they aren't."""
+    return (dims[0], dims[-1], *dims[1:-1]) if last else tuple(dims)
+
+
+def channels_last(dims: Sequence[Dim], last: bool = True) -> Shape:
+    """The reverse of `channels_second`."""
+    return (dims[0], *dims[2:], dims[1]) if last else tuple(dims)
+
+
+def array_channels_second(array: Array, last: bool) -> Array:
+    """Data as [N, C, D1, …]."""
+    return np.moveaxis(array, -1, 1) if last and array.ndim > 2 else array
+
+
+def array_channels_last(array: Array, last: bool) -> Array:
+    """The reverse of `array_channels_second`, contiguous."""
+    return np.ascontiguousarray(np.moveaxis(array, 1, -1)) if last else array
 
 
 def split_padding(total: int, extra_after: bool) -> tuple[int, int]:

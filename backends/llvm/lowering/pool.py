@@ -17,6 +17,7 @@ from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType, int64
 from sardonyx.dialects.sx.pool import AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp, MaxPoolOp, PoolOp
 from sardonyx.dialects.sx.windows import Windows
+from sardonyx.errors import UnsupportedError
 
 
 @dataclass
@@ -32,6 +33,8 @@ class Frame:
 
 def _frame(plan: Plan, op: PoolOp, lowest: float | int) -> Frame:
     """Pad the operand with a value that never counts, far enough for every window."""
+    if op.channels_are_last:
+        raise UnsupportedError(f"the layout {op.attr('layout')} has no native form yet")
     x, out, dtype = dims_of(op.x), dims_of(op.results[0]), dtype_of(op.x)
     windows, counts, sizes = op.windows(len(x) - 2), out[2:], list(x[2:])
     require_fit(plan, counts)
