@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import OPS, BufferType
 
-KERNEL = Dialect("kernel", list(OPS), [BufferType])
+KERNEL = Dialect("kernel", [*OPS, ContractOp], [BufferType])

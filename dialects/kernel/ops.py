@@ -13,7 +13,7 @@ signless elements here, since the ops say how they read them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -29,7 +29,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_attr_definition,
@@ -236,49 +235,6 @@ class RequireOp(IRDLOperation):
         super().__init__(operands=[condition, list(shown)], properties={"failure": IntegerAttr(failure, i64)})
 
 
-@irdl_op_definition
-class ContractOp(IRDLOperation):
-    """C[m, n] = epilogue(sum over k of A[m, k] * B[k, n]): the register-tiled contraction over flat buffers.
-
-    Element (m, k) of A lies at `a_offset + m * a_strides[0] + k * a_strides[1]`, likewise B (k, n) and C (m, n), whose
-    n-stride is 1. All operands are `index` except the buffers. K of 0 gives zeros. `accumulate` adds to what C holds.
-
-    With `packed` = W, B lies in panels of W columns, [ceil(n / W)][k][W], the last one filled up with zeros; its
-    strides are not looked at, and its offset is that of the first panel.
-    """
-
-    name = "kernel.contract"
-    a = operand_def(BufferType)
-    b = operand_def(BufferType)
-    c = operand_def(BufferType)
-    extents = var_operand_def(INDEX)
-    offsets = var_operand_def(INDEX)
-    strides = var_operand_def(INDEX)
-    accumulate = opt_prop_def(UnitAttr)
-    packed = opt_prop_def(IntegerAttr)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    EXTENTS: ClassVar[tuple[str, ...]] = ("m", "n", "k")
-    STRIDES: ClassVar[tuple[str, ...]] = ("a_m", "a_k", "b_k", "b_n", "c_m")
-
-    def __init__(
-        self,
-        buffers: tuple[SSAValue, SSAValue, SSAValue],
-        extents: Sequence[SSAValue],
-        offsets: Sequence[SSAValue],
-        strides: Sequence[SSAValue],
-        accumulate: bool = False,
-        packed: int | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[*buffers, list(extents), list(offsets), list(strides)],
-            properties={
-                "accumulate": UnitAttr() if accumulate else None,
-                "packed": None if packed is None else IntegerAttr(packed, i64),
-            },
-        )
-
-
 # ---- ops of the plan
 
 
@@ -411,6 +367,6 @@ def single_block(arg_types: Sequence[Attribute] = ()) -> tuple[Region, Block]:
 
 
 OPS: tuple[type[Any], ...] = (
-    KernelFuncOp, PlanOp, LoopOp, IfOp, YieldOp, LoadOp, StoreOp, MathOp, RequireOp, ContractOp, InputOp, InputDimOp,
+    KernelFuncOp, PlanOp, LoopOp, IfOp, YieldOp, LoadOp, StoreOp, MathOp, RequireOp, InputOp, InputDimOp,
     WeightOp, OutputOp, AllocOp, MulSaturatingOp, LaunchOp, CopyOp,
 )  # fmt: skip

@@ -1,59 +1,28 @@
-"""Emits `kernel.contract`: register tiles of MR rows by NV vectors over unpacked operands.
+"""Emits `kernel.contract`: panels of columns outside, register tiles of rows inside.
 
-The tile's accumulators are the k loop's phis, so LLVM keeps them in registers; each step splats one element of A per
-row and multiplies NV vectors of B. Rows that fill no whole tile run in smaller tiles, columns that fill no whole vector
-in a masked one (or one by one, for element types without masked loads). 16-bit floats compute in float32.
+A panel of B stays in cache while A's rows pass by. Rows that fill no whole tile run in smaller tiles, columns that fill
+no whole vector in a masked one (or one by one, for unpacked element types without masked loads).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block
+
+from sardonyx.backends.llvm.codegen.contract_shape import tile_shapes
+from sardonyx.backends.llvm.codegen.contract_tile import Epilogue, Operand, Problem, RowPairs, Tile, emit_tile
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
-from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
-from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, Target
-from sardonyx.backends.llvm.codegen.widen import fold, from_memory, memory_type, to_memory, value_type
-from sardonyx.dialects.kernel.ops import BufferType, ContractOp
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
+from sardonyx.backends.llvm.codegen.widen import fold, memory_type, value_type
+from sardonyx.dialects.kernel.contract import ContractOp
+from sardonyx.dialects.kernel.ops import BufferType, LoadOp, MathOp, YieldOp
 
-
-@dataclass(frozen=True)
-class Operand:
-    """A matrix in memory: element (i, j) lies at `offset + i * row + j * column`."""
-
-    pointer: str
-    element: LType
-    row: str
-    column: str
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One contraction: operands, extents, and the type that sums are kept in."""
-
-    a: Operand
-    b: Operand
-    c: Operand
-    m: str
-    n: str
-    k: str
-    sum: LType
-    accumulate: bool
-    packed: int | None = None
-
-
-def tile_shapes(target: Target, lanes: int, m: int | None) -> list[tuple[int, int]]:
-    """(rows, vectors) of the tiles to use in turn: MR * NV accumulators, NV vectors of B and one of A fit in
-    registers."""
-    wide = 3 if target.registers >= 32 else 2
-    tall = 8 if target.registers >= 32 else 6
-    if m is not None and m <= 4:
-        vectors = {1: 4, 2: 4, 3: 3, 4: 3}.get(m, wide) * (2 if target.registers >= 32 else 1)
-        return [(m, vectors)] if m else []
-    if m is not None:
-        rest = m % tall
-        return [(tall, wide)] + ([(rest, wide)] if rest else [])
-    return [(tall, wide), (3, wide), (1, wide)]
+LIGHT = 8
+"""Scalar operations up to which an epilogue stands in the code once per accumulator."""
 
 
 @emits(ContractOp)
@@ -61,32 +30,54 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
     m, n, k = (e.scalar(v) for v in op.extents)
     offsets = [e.scalar(v) for v in op.offsets]
     a_m, a_k, b_k, b_n, c_m = (e.scalar(v) for v in op.strides)
-    elements = []
+    segments = [e.scalar(v) for v in op.segments]
+    elements: list[LType] = []
     for buffer in (op.a, op.b, op.c):
         ty = buffer.type
         elements.append(value_type(ty.element if isinstance(ty, BufferType) else ty))
     pointers = [
-        e.builder.gep(ty, e.scalar(buffer), offset)
+        e.builder.gep(memory_type(ty), e.scalar(buffer), offset)
         for buffer, ty, offset in zip((op.a, op.b, op.c), elements, offsets, strict=True)
     ]
     first = elements[0]
-    total = LType("float") if first.is_float and first.bits == 16 else first
+    epilogue = None
+    if op.epilogue is not None:
+        block = op.epilogue.block
+        epilogue = Epilogue(e, block, elements[2], _weight(block) <= LIGHT)
     problem = Problem(
-        Operand(pointers[0], elements[0], a_m, a_k),
-        Operand(pointers[1], elements[1], b_k, b_n),
-        Operand(pointers[2], elements[2], c_m, "1"),
-        m, n, k, total, op.accumulate is not None, None if op.packed is None else op.packed.value.data,
-    )  # fmt: skip
+        a=Operand(pointers[0], elements[0], a_m, a_k),
+        b=Operand(pointers[1], elements[1], b_k, b_n),
+        c=Operand(pointers[2], elements[2], c_m, "1"),
+        m=m,
+        n=n,
+        k=k,
+        sum=LType("float") if first.is_float and first.bits == 16 else first,
+        accumulate=op.accumulate is not None,
+        packed=None if op.packed is None else op.packed.value.data,
+        rows=RowPairs(*(e.scalar(v) for v in op.rows)) if op.rows else None,
+        segments=tuple(zip(segments[::2], segments[1::2], strict=True)),
+        epilogue=epilogue,
+    )
     emit_contraction(e.builder, problem)
 
 
-def panel_width(target: Target, bits: int) -> int:
-    """The columns of a packed panel: what a tall tile takes at a time. `bits` is the width of a sum."""
-    return target.lanes(max(bits, 32)) * (3 if target.registers >= 32 else 2)
+def _weight(block: Block) -> int:
+    """How much code a body makes, roughly in vector instructions."""
+    total = 0
+    for op in block.ops:
+        if isinstance(op, MathOp):
+            total += 8
+        elif op.regions:
+            total += 4 + sum(_weight(inner) for region in op.regions for inner in region.blocks)
+        elif isinstance(op, LoadOp):
+            total += 1
+        elif not isinstance(op, arith.ConstantOp | YieldOp) and not isinstance(op.results[0].type, IndexType):
+            total += 1
+    return total
 
 
 def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
-    """Panels of columns outside, tiles of rows inside: a panel of B stays in cache while A passes by."""
+    """All tiles of a problem."""
     lanes = b.target.lanes(max(p.sum.bits, 32))
     static_m = None if p.m.startswith("%") else int(p.m)
     shapes = tile_shapes(b.target, lanes, static_m)
@@ -126,12 +117,14 @@ def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
 
 def _packed_panels(b: FunctionBuilder, p: Problem, shapes: list[tuple[int, int]], lanes: int, width: int) -> None:
     """Panels of `width` columns one after the other; only the last one's results may be masked."""
-    vectors = width // lanes
+    length = p.k
+    for count, _ in p.segments:
+        length = fold(b, "mul", length, count)
 
-    def panel(masked: bool) -> Callable[[str, list[str]], list[str]]:
+    def panel(masked: bool, vectors: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
-            at = b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.k))
-            # A panel starts at its own column, so that `_tile` finds it without an offset.
+            at = b.gep(memory_type(p.b.element), p.b.pointer, fold(b, "mul", column, length))
+            # A panel starts at its own column, so that the tile finds it without an offset.
             inside = replace(p, b=Operand(at, p.b.element, str(width), "1"))
             masks = tuple(_column_mask(b, p, fold(b, "add", column, str(v * lanes)), lanes) for v in range(vectors))
             row = "0"
@@ -142,33 +135,13 @@ def _packed_panels(b: FunctionBuilder, p: Problem, shapes: list[tuple[int, int]]
 
         return body
 
+    vectors = width // lanes
     end = _whole(b, "0", p.n, width)
     if end != "0":
-        b.loop("0", end, str(width), panel(False))
+        b.loop("0", end, str(width), panel(False, vectors))
     if end != p.n:
-        b.loop(end, p.n, str(width), panel(True))
-
-
-@dataclass(frozen=True)
-class Tile:
-    """`rows` by `vectors` vectors of `lanes` columns; one scalar column where lanes is 0.
-
-    `masks` say per vector which lanes are columns. `in_panel`: B is a packed panel, padded, that needs no mask.
-    """
-
-    rows: int
-    vectors: int
-    lanes: int
-    masks: tuple[str, ...] | None
-    in_panel: bool = False
-
-    def mask(self, vector: int) -> str | None:
-        """The mask of a vector of C."""
-        return None if self.masks is None else self.masks[vector]
-
-    def b_mask(self, vector: int) -> str | None:
-        """The mask of a vector of B."""
-        return None if self.in_panel else self.mask(vector)
+        rest = vectors if end.startswith("%") else -(-(int(p.n) - int(end)) // lanes)
+        b.loop(end, p.n, str(width), panel(True, rest))
 
 
 def _whole(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
@@ -196,87 +169,8 @@ def _rows(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str, las
         return end
 
     def body(first: str, _: list[str]) -> list[str]:
-        _tile(b, p, tile, first, column)
+        emit_tile(b, p, tile, first, column)
         return []
 
     b.loop(row, end, str(tile.rows), body)
     return end
-
-
-def _tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> None:
-    wide = p.sum.with_lanes(tile.lanes)
-    a_rows: list[str] = []
-    c_rows: list[str] = []
-    for r in range(tile.rows):
-        at = fold(b, "add", row, str(r))
-        a_rows.append(b.gep(p.a.element, p.a.pointer, fold(b, "mul", at, p.a.row)))
-        c_rows.append(b.gep(p.c.element, p.c.pointer, fold(b, "add", fold(b, "mul", at, p.c.row), column)))
-    b_start = p.b.pointer if tile.in_panel else b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.b.column))
-    starts: list[str] = []
-    for r in range(tile.rows):
-        for v in range(tile.vectors):
-            if p.accumulate:
-                starts.append(_read(b, p.c.element, wide, _at(b, p.c.element, c_rows[r], v, tile), tile.mask(v)))
-            else:
-                starts.append(b.const(wide, 0))
-
-    def step(k: str, sums: list[str]) -> list[str]:
-        b_row = b.gep(p.b.element, b_start, fold(b, "mul", k, p.b.row))
-        columns = [
-            _read(b, p.b.element, wide, _at(b, p.b.element, b_row, v, tile), tile.b_mask(v))
-            for v in range(tile.vectors)
-        ]
-        k_offset = fold(b, "mul", k, p.a.column)
-        out: list[str] = []
-        for r in range(tile.rows):
-            element = _read(b, p.a.element, p.sum, b.gep(p.a.element, a_rows[r], k_offset), None)
-            spread = b.splat(wide, element)
-            for v in range(tile.vectors):
-                out.append(_multiply_add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
-        return out
-
-    sums = b.loop("0", p.k, "1", step, [(wide, s) for s in starts])
-    for r in range(tile.rows):
-        for v in range(tile.vectors):
-            _write(
-                b, p.c.element, wide, sums[r * tile.vectors + v], _at(b, p.c.element, c_rows[r], v, tile), tile.mask(v)
-            )
-
-
-def _multiply_add(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> str:
-    if ty.is_float:
-        return b.fma(ty, x, y, total)
-    if ty.scalar == "i1":
-        return b.binary("or", ty, total, b.binary("and", ty, x, y))
-    return b.binary("add", ty, total, b.binary("mul", ty, x, y))
-
-
-def _at(b: FunctionBuilder, element: LType, pointer: str, vector: int, tile: Tile) -> str:
-    return pointer if vector == 0 else b.gep(element, pointer, str(vector * tile.lanes))
-
-
-def _read(b: FunctionBuilder, element: LType, wide: LType, pointer: str, mask: str | None) -> str:
-    ty = element.with_lanes(wide.lanes)
-    if mask is None:
-        return _widened(b, ty, wide, from_memory(b, ty, b.load(memory_type(ty), pointer)))
-    name = f"llvm.masked.load.{ty.mangled}.p0"
-    b.module.declare(name, ty, [PTR, ty.mask, ty])
-    loaded = b.op(f"call {ty} @{name}(ptr align {element.bytes} {pointer}, {ty.mask} {mask}, {ty} zeroinitializer)")
-    return _widened(b, ty, wide, loaded)
-
-
-def _write(b: FunctionBuilder, element: LType, wide: LType, value: str, pointer: str, mask: str | None) -> None:
-    ty = element.with_lanes(wide.lanes)
-    if ty != wide:
-        value = truncate_float(b, wide, ty, value)
-    if mask is None:
-        b.store(memory_type(ty), to_memory(b, ty, value), pointer)
-        return
-    name = f"llvm.masked.store.{ty.mangled}.p0"
-    b.module.declare(name, "void", [ty, PTR, ty.mask])
-    b.emit(f"call void @{name}({ty} {value}, ptr align {element.bytes} {pointer}, {ty.mask} {mask})")
-
-
-def _widened(b: FunctionBuilder, ty: LType, target: LType, value: str) -> str:
-    wanted = target.with_lanes(ty.lanes)
-    return value if ty == wanted else extend_float(b, ty, wanted, value)

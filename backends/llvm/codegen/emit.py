@@ -14,6 +14,7 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from sardonyx.backends.llvm.codegen.memory import gather_lanes, load_lanes
 from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import (
     Value,
@@ -61,11 +62,15 @@ def emits(*ops: type[Operation]) -> Callable[[Emitter], Emitter]:
 
 @dataclass
 class KernelEmitter:
-    """The state of one walk: the function being built, the values so far and the lanes of the innermost vector loop."""
+    """The state of one walk: the function being built, the values so far and the lanes of the innermost vector loop.
+
+    `mask` is an i1 vector where some lanes stand beyond the end: they must not touch memory.
+    """
 
     builder: FunctionBuilder
     values: dict[SSAValue, Value] = field(default_factory=dict)
     lanes: int = 0
+    mask: str | None = None
     split_outermost: bool = True
     on_failure: Callable[[KernelEmitter, int, Sequence[str]], None] | None = None
 
@@ -327,7 +332,9 @@ def _load(e: KernelEmitter, op: LoadOp) -> None:
     lanes = e.lanes
     wide = stored.with_lanes(lanes)
     if offset.stride == "1":
-        text = b.load(wide, b.gep(stored, pointer, offset.text))
+        text = load_lanes(b, wide, b.gep(stored, pointer, offset.text), e.mask)
+    elif e.mask is not None:
+        text = gather_lanes(b, wide, pointer, to_vector(b, offset, lanes), e.mask)
     else:
         text = "poison"
         for lane in range(lanes):

@@ -293,6 +293,12 @@ class FunctionBuilder:
     def store(self, ty: LType, value: str, pointer: str, align: int | None = None) -> None:
         self.emit(f"store {ty} {value}, ptr {pointer}, align {align or ty.bytes}")
 
+    def reserve(self, ty: LType, count: int) -> str:
+        """Stack memory for `count` values of a type, for the whole function; returns its address."""
+        name = f"%stack.{self.header.count('alloca')}"
+        self.header += f"\n  {name} = alloca {ty}, i64 {count}, align 64"
+        return name
+
     # ---- control
     def branch_to(self, label: str) -> None:
         self.emit(f"br label %{label}")

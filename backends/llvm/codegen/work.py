@@ -10,7 +10,8 @@ from xdsl.ir import Block, SSAValue
 
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder
 from sardonyx.backends.llvm.codegen.widen import fold
-from sardonyx.dialects.kernel.ops import ContractOp, IfOp, KernelFuncOp, LoopOp, MathOp
+from sardonyx.dialects.kernel.contract import ContractOp
+from sardonyx.dialects.kernel.ops import IfOp, KernelFuncOp, LoopOp, MathOp
 
 WORTH_A_POOL = 1 << 16
 """Scalar operations from which on a kernel is cut into chunks: some 10 µs on one core, where a fork-join is below 3."""
@@ -52,8 +53,10 @@ def _block(b: FunctionBuilder, block: Block, arguments: Mapping[SSAValue, str], 
             inside = _block(b, op.body.block, arguments, step if step > 1 else UNKNOWN_EXTENT)
             nested.append(fold(b, "mul", _extent(b, op, arguments, unknown), inside))
         elif isinstance(op, ContractOp):
-            m, n, k = (_value(v, arguments) for v in op.extents)
-            nested.append(fold(b, "mul", fold(b, "mul", m, n), k))
+            work = "1"
+            for extent in (*op.extents, *op.segments[::2]):
+                work = fold(b, "mul", work, _value(extent, arguments))
+            nested.append(work)
         elif isinstance(op, MathOp):
             plain += MATH_COST
         else:

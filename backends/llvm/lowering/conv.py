@@ -15,9 +15,10 @@ from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_nest, fill_buffer, row_major, steps
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.kernel.ops import ContractOp
+from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.sx.conv import ConvOp, ConvTransposeOp
 from sardonyx.dialects.sx.windows import Windows
+from sardonyx.errors import UnsupportedError
 
 
 def paddings(windows: Windows, sizes: Sequence[Dim], counts: Sequence[Dim]) -> list[tuple[Dim, Dim]]:
@@ -46,6 +47,8 @@ def require_fit(plan: Plan, counts: Sequence[Dim]) -> None:
 
 @lowers(ConvOp)
 def _conv(plan: Plan, op: ConvOp) -> None:
+    if op.channels_are_last != (False, False):
+        raise UnsupportedError(f"the layout {op.attr('layout')} has no native form yet")
     x, w, out = dims_of(op.x), dims_of(op.w), dims_of(op.output)
     group, dtype = op.attr("group"), dtype_of(op.x)
     plan.require_equal(x[1], w[1] * group, "conv: x has {0} channels, w asks for {1}")

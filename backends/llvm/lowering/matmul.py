@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen.contract import tile_shapes
+from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims, nest
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
@@ -17,7 +17,7 @@ from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_re
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.kernel.ops import ContractOp
+from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.matmul import GemmOp, MatMulOp
 
@@ -147,9 +147,7 @@ def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool =
     if array.ndim != 2 or array.shape[1] < 2 or not array.size:
         return None
     target = plan.target
-    lanes = target.lanes(max(dtype.bits, 32))
-    vectors = max(v for _, v in tile_shapes(target, lanes, m.static_value) or [(1, 2)])
-    width = lanes * vectors
+    width = panel_width(target, dtype.bits, m.static_value)
     k, n = array.shape
     panels = -(-n // width)
     padded = np.zeros((k, panels * width), array.dtype)

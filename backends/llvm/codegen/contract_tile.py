@@ -1,0 +1,284 @@
+"""One register tile of a contraction: MR rows by NV vectors of columns.
+
+The accumulators are the k loop's phis, so LLVM keeps them in registers; each step splats one element of A per row and
+multiplies NV vectors of B. 16-bit floats compute in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block
+
+from sardonyx.backends.llvm.codegen.emit import KernelEmitter
+from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
+from sardonyx.backends.llvm.codegen.memory import load_lanes, store_lanes
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
+from sardonyx.backends.llvm.codegen.widen import Value, fold, from_memory, memory_type, to_memory
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix in memory: element (i, j) lies at `offset + i * row + j * column`."""
+
+    pointer: str
+    element: LType
+    row: str
+    column: str
+
+
+@dataclass(frozen=True)
+class RowPairs:
+    """Row m stands for the pair divmod(first + m, inner); the strides of A and C along the outer number."""
+
+    first: str
+    inner: str
+    a_outer: str
+    c_outer: str
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The scalar body that every sum goes through before it is stored."""
+
+    emitter: KernelEmitter
+    block: Block
+    element: LType
+    is_light: bool
+
+    def apply(self, total: Value, row: str, column: str, mask: str | None) -> str:
+        """The value to store, as it lies in memory, for a vector of sums (or a scalar one) that starts at `column`."""
+        e = self.emitter
+        lanes = total.type.lanes
+        before, e.lanes, e.mask = (e.lanes, e.mask), lanes, mask
+        indices = (Value(row, I64), Value(column, I64, "1" if lanes else None))
+        for argument, value in zip(self.block.args, (total, *indices), strict=True):
+            e.values[argument] = value
+        (result,) = e.emit_block(self.block)
+        text = to_memory(e.builder, self.element.with_lanes(lanes), e.text(result))
+        e.lanes, e.mask = before
+        return text
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One contraction: operands, extents, and the type that sums are kept in."""
+
+    a: Operand
+    b: Operand
+    c: Operand
+    m: str
+    n: str
+    k: str
+    sum: LType
+    accumulate: bool
+    packed: int | None = None
+    rows: RowPairs | None = None
+    segments: tuple[tuple[str, str], ...] = ()
+    epilogue: Epilogue | None = None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`rows` by `vectors` vectors of `lanes` columns; one scalar column where lanes is 0.
+
+    `masks` say per vector which lanes are columns. `in_panel`: B is a packed panel, padded, that needs no mask.
+    """
+
+    rows: int
+    vectors: int
+    lanes: int
+    masks: tuple[str, ...] | None
+    in_panel: bool = False
+
+    def mask(self, vector: int) -> str | None:
+        """The mask of a vector of C."""
+        return None if self.masks is None else self.masks[vector]
+
+    def b_mask(self, vector: int) -> str | None:
+        """The mask of a vector of B."""
+        return None if self.in_panel else self.mask(vector)
+
+    @property
+    def step(self) -> int:
+        """The columns of a vector."""
+        return self.lanes or 1
+
+
+def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> None:
+    """The tile whose first element is C[row, column]."""
+    a_rows, c_rows = _row_pointers(b, p, tile.rows, row, column)
+    b_start = p.b.pointer if tile.in_panel else b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.b.column))
+    wide = p.sum.with_lanes(tile.lanes)
+    starts: list[str] = []
+    for pointer in c_rows:
+        for v in range(tile.vectors):
+            if p.accumulate:
+                starts.append(_read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), tile.mask(v)))
+            else:
+                starts.append(b.const(wide, 0))
+    sums = _sum(b, p, tile, a_rows, b_start, starts)
+    if p.epilogue is None:
+        for r, pointer in enumerate(c_rows):
+            for v in range(tile.vectors):
+                at = _at(b, p.c.element, pointer, v, tile)
+                _write(b, p.c.element, wide, sums[r * tile.vectors + v], at, tile.mask(v))
+    elif p.epilogue.is_light or tile.rows == 1:
+        for r, pointer in enumerate(c_rows):
+            _finish_row(b, p, p.epilogue, tile, fold(b, "add", row, str(r)), column, pointer,
+                        sums[r * tile.vectors : (r + 1) * tile.vectors])  # fmt: skip
+    else:
+        _finish_by_rows(b, p, p.epilogue, tile, row, column, sums)
+
+
+def _row_pointers(b: FunctionBuilder, p: Problem, rows: int, row: str, column: str) -> tuple[list[str], list[str]]:
+    """The start of each of the tile's rows in A, and in C at the column."""
+    a_rows: list[str] = []
+    c_rows: list[str] = []
+    for a_offset, c_offset in _row_offsets(b, p, rows, row):
+        a_rows.append(b.gep(p.a.element, p.a.pointer, a_offset))
+        c_rows.append(b.gep(p.c.element, p.c.pointer, fold(b, "add", c_offset, column)))
+    return a_rows, c_rows
+
+
+def _row_offsets(b: FunctionBuilder, p: Problem, rows: int, row: str) -> list[tuple[str, str]]:
+    if p.rows is None:
+        places = [fold(b, "add", row, str(r)) for r in range(rows)]
+        return [(fold(b, "mul", at, p.a.row), fold(b, "mul", at, p.c.row)) for at in places]
+    pairs = p.rows
+    at = fold(b, "add", pairs.first, row)
+    outer = b.binary("udiv", I64, at, pairs.inner)
+    inner = fold(b, "sub", at, fold(b, "mul", outer, pairs.inner))
+
+    def offset(outer_stride: str, inner_stride: str) -> str:
+        return fold(b, "add", fold(b, "mul", outer, outer_stride), fold(b, "mul", inner, inner_stride))
+
+    a_at, c_at = offset(pairs.a_outer, p.a.row), offset(pairs.c_outer, p.c.row)
+    out = [(a_at, c_at)]
+    for _ in range(rows - 1):  # a division for the first row only; each further one is the next, or starts an outer one
+        following = b.binary("add", I64, inner, "1")
+        wraps = b.icmp("eq", I64, following, pairs.inner)
+        next_outer = b.binary("add", I64, outer, "1")
+        a_at = b.select(I64, wraps, fold(b, "mul", next_outer, pairs.a_outer), fold(b, "add", a_at, p.a.row))
+        c_at = b.select(I64, wraps, fold(b, "mul", next_outer, pairs.c_outer), fold(b, "add", c_at, p.c.row))
+        outer = b.select(I64, wraps, next_outer, outer)
+        inner = b.select(I64, wraps, "0", following)
+        out.append((a_at, c_at))
+    return out
+
+
+def _sum(
+    b: FunctionBuilder, p: Problem, tile: Tile, a_rows: Sequence[str], b_start: str, starts: Sequence[str]
+) -> list[str]:
+    """The k loop, inside the loops over segments; the accumulators are carried through all of them."""
+    wide = p.sum.with_lanes(tile.lanes)
+
+    def segment(depth: int, a_offset: str, number: str, sums: Sequence[str]) -> list[str]:
+        """`number` is that of the segment at this depth."""
+        if depth == len(p.segments):
+            b_row = fold(b, "mul", fold(b, "mul", number, p.k), p.b.row)
+            return _multiply(b, p, tile, a_rows, a_offset, b.gep(p.b.element, b_start, b_row), sums)
+        count, stride = p.segments[depth]
+
+        def turn(index: str, carried: list[str]) -> list[str]:
+            at = fold(b, "add", a_offset, fold(b, "mul", index, stride))
+            return segment(depth + 1, at, fold(b, "add", fold(b, "mul", number, count), index), carried)
+
+        return b.loop("0", count, "1", turn, [(wide, s) for s in sums])
+
+    if not p.segments:
+        return _multiply(b, p, tile, a_rows, "0", b_start, starts)
+    return segment(0, "0", "0", starts)
+
+
+def _multiply(
+    b: FunctionBuilder, p: Problem, tile: Tile, a_rows: Sequence[str], a_offset: str, b_start: str, sums: Sequence[str]
+) -> list[str]:
+    """The loop over one run of k."""
+    wide = p.sum.with_lanes(tile.lanes)
+
+    def step(k: str, sums: list[str]) -> list[str]:
+        b_row = b.gep(p.b.element, b_start, fold(b, "mul", k, p.b.row))
+        columns = [
+            _read(b, p.b.element, wide, _at(b, p.b.element, b_row, v, tile), tile.b_mask(v))
+            for v in range(tile.vectors)
+        ]
+        k_offset = fold(b, "add", a_offset, fold(b, "mul", k, p.a.column))
+        out: list[str] = []
+        for r in range(tile.rows):
+            element = _read(b, p.a.element, p.sum, b.gep(p.a.element, a_rows[r], k_offset), None)
+            spread = b.splat(wide, element)
+            for v in range(tile.vectors):
+                out.append(_multiply_add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
+        return out
+
+    return b.loop("0", p.k, "1", step, [(wide, s) for s in sums])
+
+
+def _finish_row(
+    b: FunctionBuilder,
+    p: Problem,
+    epilogue: Epilogue,
+    tile: Tile,
+    row: str,
+    column: str,
+    pointer: str,
+    sums: Sequence[str],
+) -> None:
+    """Put a row of sums through the epilogue, and store it."""
+    wide = p.sum.with_lanes(tile.lanes)
+    stored = memory_type(p.c.element.with_lanes(tile.lanes))
+    for v in range(tile.vectors):
+        at = fold(b, "add", column, str(v * tile.step))
+        value = epilogue.apply(Value(sums[v], wide), row, at, tile.mask(v))
+        store_lanes(b, stored, value, _at(b, p.c.element, pointer, v, tile), tile.mask(v))
+
+
+def _finish_by_rows(
+    b: FunctionBuilder, p: Problem, epilogue: Epilogue, tile: Tile, row: str, column: str, sums: Sequence[str]
+) -> None:
+    """A body that is too long to stand in the code once per accumulator: the sums go to the stack, and a loop over the
+    rows takes them from there."""
+    wide = p.sum.with_lanes(tile.lanes)
+    count = tile.rows * tile.vectors
+    held = b.reserve(wide, count)
+    for number, text in enumerate(sums):
+        b.store(wide, text, b.gep(wide, held, str(number)))
+
+    def body(r: str, _: list[str]) -> list[str]:
+        at = fold(b, "add", row, r)
+        ((_, c_offset),) = _row_offsets(b, p, 1, at)
+        pointer = b.gep(p.c.element, p.c.pointer, fold(b, "add", c_offset, column))
+        first = b.gep(wide, held, fold(b, "mul", r, str(tile.vectors)))
+        loaded = [b.load(wide, b.gep(wide, first, str(v)) if v else first) for v in range(tile.vectors)]
+        _finish_row(b, p, epilogue, tile, at, column, pointer, loaded)
+        return []
+
+    b.loop("0", str(tile.rows), "1", body)
+
+
+def _multiply_add(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> str:
+    if ty.is_float:
+        return b.fma(ty, x, y, total)
+    if ty.scalar == "i1":
+        return b.binary("or", ty, total, b.binary("and", ty, x, y))
+    return b.binary("add", ty, total, b.binary("mul", ty, x, y))
+
+
+def _at(b: FunctionBuilder, element: LType, pointer: str, vector: int, tile: Tile) -> str:
+    return pointer if vector == 0 else b.gep(memory_type(element), pointer, str(vector * tile.step))
+
+
+def _read(b: FunctionBuilder, element: LType, wide: LType, pointer: str, mask: str | None) -> str:
+    ty = element.with_lanes(wide.lanes)
+    loaded = from_memory(b, ty, load_lanes(b, memory_type(ty), pointer, mask))
+    wanted = wide.with_lanes(ty.lanes)
+    return loaded if ty == wanted else extend_float(b, ty, wanted, loaded)
+
+
+def _write(b: FunctionBuilder, element: LType, wide: LType, value: str, pointer: str, mask: str | None) -> None:
+    ty = element.with_lanes(wide.lanes)
+    if ty != wide:
+        value = truncate_float(b, wide, ty, value)
+    store_lanes(b, memory_type(ty), to_memory(b, ty, value), pointer, mask)

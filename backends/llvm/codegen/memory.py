@@ -1,0 +1,33 @@
+"""Loads and stores of vectors of which a mask may exclude lanes: excluded lanes touch no memory."""
+
+from __future__ import annotations
+
+from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType
+
+
+def load_lanes(b: FunctionBuilder, ty: LType, pointer: str, mask: str | None) -> str:
+    """Consecutive elements of a type as it lies in memory; excluded lanes are 0."""
+    if mask is None:
+        return b.load(ty, pointer)
+    name = f"llvm.masked.load.{ty.mangled}.p0"
+    b.module.declare(name, ty, [PTR, ty.mask, ty])
+    return b.op(f"call {ty} @{name}(ptr align {ty.bytes} {pointer}, {ty.mask} {mask}, {ty} zeroinitializer)")
+
+
+def store_lanes(b: FunctionBuilder, ty: LType, value: str, pointer: str, mask: str | None) -> None:
+    """Consecutive elements of a type as it lies in memory."""
+    if mask is None:
+        b.store(ty, value, pointer)
+        return
+    name = f"llvm.masked.store.{ty.mangled}.p0"
+    b.module.declare(name, "void", [ty, PTR, ty.mask])
+    b.emit(f"call void @{name}({ty} {value}, ptr align {ty.bytes} {pointer}, {ty.mask} {mask})")
+
+
+def gather_lanes(b: FunctionBuilder, ty: LType, base: str, offsets: str, mask: str) -> str:
+    """Elements at a vector of offsets; excluded lanes are 0."""
+    pointers = LType("ptr", ty.lanes)
+    places = b.op(f"getelementptr {ty.scalar}, ptr {base}, {I64.with_lanes(ty.lanes)} {offsets}")
+    name = f"llvm.masked.gather.{ty.mangled}.{pointers.mangled}"
+    b.module.declare(name, ty, [pointers, ty.mask, ty])
+    return b.op(f"call {ty} @{name}({pointers} align {ty.bytes} {places}, {ty.mask} {mask}, {ty} zeroinitializer)")
