@@ -8,6 +8,7 @@ the caller could still write to.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +23,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileSlice:
-    """Where a weight's bytes lie: `length` bytes from `offset` of a file."""
+    """Where a weight's bytes lie: `length` bytes from `offset` of a file; `packed` where elements share bytes."""
 
     path: Path
     offset: int
     length: int
+    packed: bool = False
+
+    def mapped(self) -> np.ndarray[Any, Any]:
+        """The bytes, mapped (uint8); raises OSError or ValueError where they are not there."""
+        import numpy as np
+
+        if not self.length:
+            return np.empty(0, np.uint8)
+        return np.memmap(self.path, np.uint8, "r", self.offset, (self.length,))
 
 
 @dataclass(eq=False)
@@ -40,29 +50,34 @@ class Weight:
     _mapped: np.ndarray[Any, Any] | None = field(default=None, repr=False)
 
     @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
     def nbytes(self) -> int:
-        size = self.dtype.itemsize
-        for extent in self.shape:
-            size *= extent
-        return size
+        """The bytes that the contents take in memory."""
+        return self.size * self.dtype.itemsize
 
     def array(self) -> np.ndarray[Any, Any]:
-        """The contents, read-only; a weight in a file is mapped, not read.
+        """The contents, read-only; a weight in a file is mapped, not read, unless its elements share bytes.
 
         Raises:
             MissingWeightError: The file is gone or too short.
         """
-        import numpy as np
-
         if not isinstance(self.content, FileSlice):
             return self.content
         if self._mapped is None:
             where = self.content
             try:
-                if self.nbytes == 0:
-                    flat = np.empty(0, self.dtype.numpy)
+                flat = where.mapped()
+                if where.packed:
+                    from sardonyx.dialects.packing import unpack
+
+                    flat = unpack(flat, self.dtype, self.size)
+                    flat.flags.writeable = False
                 else:
-                    flat = np.memmap(where.path, np.uint8, "r", where.offset, (where.length,)).view(self.dtype.numpy)
+                    flat = flat.view(self.dtype.numpy)
             except (OSError, ValueError) as error:
                 raise MissingWeightError(f"weight '{self.key}' cannot be read from {where.path}: {error}") from error
             self._mapped = flat.reshape(self.shape)
@@ -104,9 +119,10 @@ class WeightStore:
     def add_file(self, where: FileSlice, dtype: DType, shape: tuple[int, ...], name: str = "w") -> Weight:
         """Name bytes of a file; they are mapped when they are needed."""
         weight = Weight(self._free_key(name), dtype, shape, where)
-        if weight.nbytes != where.length:
+        needed = dtype.stored_size(weight.size) if where.packed else weight.nbytes
+        if needed != where.length:
             raise InvalidArgumentError(
-                f"weight '{name}' has {where.length} bytes, but {dtype}{list(shape)} takes {weight.nbytes}"
+                f"weight '{name}' has {where.length} bytes, but {dtype}{list(shape)} takes {needed}"
             )
         return self.insert(weight)
 
