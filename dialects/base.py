@@ -131,15 +131,8 @@ def to_python(attr: Attribute) -> PyAttr:
         return attr.get_values()
     if isinstance(attr, ArrayAttr):
         return tuple(to_python(a) for a in attr.data)
-    if isinstance(attr, IntegerType) or attr in _float_types():
-        return DType.of(attr)
-    return attr
-
-
-def _float_types() -> tuple[Attribute, ...]:
-    from xdsl.dialects.builtin import bf16, f16
-
-    return (f16, bf16, f32, f64)
+    dtype = DType.from_ir(attr)
+    return attr if dtype is None else dtype
 
 
 _PLACEHOLDER: list[Attribute] = []
