@@ -17,7 +17,7 @@ from sardonyx.backends.llvm.codegen.contract_shape import tile_shapes
 from sardonyx.backends.llvm.codegen.contract_tile import Epilogue, Operand, Problem, RowPairs, Tile, emit_tile
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
-from sardonyx.backends.llvm.codegen.widen import fold, memory_type, value_type
+from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type, value_type
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import BufferType, LoadOp, MathOp, YieldOp
 
@@ -31,19 +31,18 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
     offsets = [e.scalar(v) for v in op.offsets]
     a_m, a_k, b_k, b_n, c_m = (e.scalar(v) for v in op.strides)
     segments = [e.scalar(v) for v in op.segments]
-    elements: list[LType] = []
-    for buffer in (op.a, op.b, op.c):
-        ty = buffer.type
-        elements.append(value_type(ty.element if isinstance(ty, BufferType) else ty))
+    buffers = (op.a, op.b, op.c)
+    types = [ty.element if isinstance(ty := buffer.type, BufferType) else ty for buffer in buffers]
+    elements = [value_type(ty) for ty in types]
     pointers = [
         e.builder.gep(memory_type(ty), e.scalar(buffer), offset)
-        for buffer, ty, offset in zip((op.a, op.b, op.c), elements, offsets, strict=True)
+        for buffer, ty, offset in zip(buffers, elements, offsets, strict=True)
     ]
     first = elements[0]
     epilogue = None
     if op.epilogue is not None:
         block = op.epilogue.block
-        epilogue = Epilogue(e, block, elements[2], _weight(block) <= LIGHT)
+        epilogue = Epilogue(e, block, scalar_type(types[2]), _weight(block) <= LIGHT)
     problem = Problem(
         a=Operand(pointers[0], elements[0], a_m, a_k),
         b=Operand(pointers[1], elements[1], b_k, b_n),

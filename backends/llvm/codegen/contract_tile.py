@@ -40,11 +40,11 @@ class RowPairs:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The scalar body that every sum goes through before it is stored."""
+    """The scalar body that every sum goes through before it is stored; it gives the type that `held` names."""
 
     emitter: KernelEmitter
     block: Block
-    element: LType
+    held: LType
     is_light: bool
 
     def apply(self, total: Value, row: str, column: str, mask: str | None) -> str:
@@ -56,7 +56,7 @@ class Epilogue:
         for argument, value in zip(self.block.args, (total, *indices), strict=True):
             e.values[argument] = value
         (result,) = e.emit_block(self.block)
-        text = to_memory(e.builder, self.element.with_lanes(lanes), e.text(result))
+        text = to_memory(e.builder, self.held.with_lanes(lanes), e.text(result))
         e.lanes, e.mask = before
         return text
 
