@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.backends.llvm.codegen.entry import EntrySizes, emit_entry, emit_python_entry
+from sardonyx.backends.llvm.codegen.entry import AS_USUAL, EntryOptions, EntrySizes, emit_entry, emit_python_entry
 from sardonyx.backends.llvm.codegen.text import ModuleText, Target
 from sardonyx.backends.llvm.fallback import HybridGraph, find_fallbacks
 from sardonyx.backends.llvm.lowering.graph import lower_graph
@@ -36,14 +36,16 @@ def assign_plan_slots(module: ModuleOp) -> int:
     return assign_slots(next(op for op in module.body.block.ops if isinstance(op, PlanOp)))
 
 
-def emit_module(lowered: LoweredGraph, target: Target | None = None) -> tuple[ModuleText, EntrySizes]:
+def emit_module(
+    lowered: LoweredGraph, target: Target | None = None, options: EntryOptions = AS_USUAL
+) -> tuple[ModuleText, EntrySizes]:
     """LLVM text of a lowered graph for a target (this machine by default)."""
     text = ModuleText(target or jit.native_target())
     ops = list(lowered.module.body.block.ops)
     kernels = [op for op in ops if isinstance(op, KernelFuncOp)]
     plan = next(op for op in ops if isinstance(op, PlanOp))
     slots = assign_plan_slots(lowered.module)
-    sizes = emit_entry(text, kernels, plan, slots)
+    sizes = emit_entry(text, kernels, plan, slots, options)
     emit_python_entry(text, [port.dims for port in lowered.inputs], len(lowered.outputs))
     return text, sizes
 
@@ -64,10 +66,13 @@ def compile_module(module: ModuleOp, fallback: bool = False) -> CompiledGraph | 
     return compile_native(module)
 
 
-def compile_native(module: ModuleOp) -> CompiledGraph:
-    """Compile a graph all of whose ops have a native form."""
+def compile_native(module: ModuleOp, target: Target | None = None, options: EntryOptions = AS_USUAL) -> CompiledGraph:
+    """Compile a graph all of whose ops have a native form.
+
+    `target` is one that this machine runs (by default all that it has).
+    """
     with _no_collection():
-        lowered = lower_graph(module)
-        text, sizes = emit_module(lowered)
+        lowered = lower_graph(module, target)
+        text, sizes = emit_module(lowered, target, options)
         body = jit.to_object(text)
     return CompiledGraph(lowered, sizes, jit.Library(body, ("entry", "entry_py")))

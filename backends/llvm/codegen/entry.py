@@ -31,7 +31,16 @@ from sardonyx.dialects.kernel.ops import (
     WeightOp,
 )
 
-__all__ = ["CONTEXT_FIELDS", "NEEDS_CARE", "OUT_OF_MEMORY", "TOO_LARGE", "EntrySizes", "emit_entry"]
+__all__ = [
+    "AS_USUAL",
+    "CONTEXT_FIELDS",
+    "NEEDS_CARE",
+    "OUT_OF_MEMORY",
+    "TOO_LARGE",
+    "EntryOptions",
+    "EntrySizes",
+    "emit_entry",
+]
 _ = (_contract, _emit_scalar)  # they register their emitters
 
 CONTEXT_FIELDS = (
@@ -45,6 +54,8 @@ CONTEXT_FIELDS = (
     "shown0", "shown1", "shown2",  # the values that a failure's message shows
     "entries",  # how often the entry was called
     "kernels",  # how many kernels it has launched
+    "launch",  # the number of the launch that runs, for whoever looks at a crash
+    "allocate",  # with `separate`: ptr allocate(i64 number, i64 bytes), called for every buffer
 )  # fmt: skip
 NEEDS_CARE = -1
 OUT_OF_MEMORY = -2
@@ -61,15 +72,37 @@ def field(name: str) -> str:
 
 
 @dataclass(frozen=True)
+class EntryOptions:
+    """How the entry is emitted; for tests.
+
+    With `separate`, every workspace buffer and output is taken by a call of the context's `allocate`, with its number
+    (-1 - k for output k) and its exact size. Kernels worth `pool_from` scalar operations are run by the pool.
+    """
+
+    separate: bool = False
+    pool_from: int = WORTH_A_POOL
+
+
+AS_USUAL = EntryOptions()
+
+
+@dataclass(frozen=True)
 class EntrySizes:
-    """How many slots and argument words the runtime must provide."""
+    """How many slots and argument words the runtime must provide, and the kernel of each launch."""
 
     slots: int
     argument_words: int
     uses_pool: bool
+    launches: tuple[str, ...] = ()
 
 
-def emit_entry(module: ModuleText, kernels: Sequence[KernelFuncOp], plan: PlanOp, slots: int) -> EntrySizes:
+def emit_entry(
+    module: ModuleText,
+    kernels: Sequence[KernelFuncOp],
+    plan: PlanOp,
+    slots: int,
+    options: EntryOptions = AS_USUAL,
+) -> EntrySizes:
     """Emit all kernels (equal ones once) and the entry.
 
     Kernels are compared by their emitted text, which holds their name only where they are defined.
@@ -99,11 +132,13 @@ def emit_entry(module: ModuleText, kernels: Sequence[KernelFuncOp], plan: PlanOp
     emitter = PlanEmitter(builder, on_failure=_show)
     emitter.symbols = symbols
     emitter.kernels = {kernel.sym_name.data: kernel for kernel in kernels}
+    emitter.options = options
+    emitter.launches = []
     emitter.emit_block(plan.body.block)
     _count(builder, "kernels", sum(1 for op in plan.body.block.ops if isinstance(op, LaunchOp)))
     builder.emit("ret i64 0")
     builder.finish()
-    return EntrySizes(slots, words, emitter.uses_pool)
+    return EntrySizes(slots, words, emitter.uses_pool, tuple(emitter.launches))
 
 
 class PlanEmitter(KernelEmitter):
@@ -111,7 +146,16 @@ class PlanEmitter(KernelEmitter):
 
     symbols: dict[str, str]
     kernels: dict[str, KernelFuncOp]
+    options: EntryOptions
+    launches: list[str]
     uses_pool: bool = False
+    buffers: int = 0
+
+    def allocate(self, number: int, size: str) -> str:
+        """A buffer from the context's `allocate`."""
+        b = self.builder
+        function = b.load(PTR, b.gep(I64, "%ctx", field("allocate")), 8)
+        return b.op(f"call ptr {function}(i64 {number}, i64 {size})")
 
 
 def _count(b: FunctionBuilder, name: str, amount: int) -> None:
@@ -175,7 +219,7 @@ def _weight(e: KernelEmitter, op: WeightOp) -> None:
 
 
 @emits(OutputOp)
-def _output(e: KernelEmitter, op: OutputOp) -> None:
+def _output(e: PlanEmitter, op: OutputOp) -> None:
     b = e.builder
     element = memory_type(scalar_type(op.result.type.element))
     size = _byte_count(e, list(op.extents), element)
@@ -183,18 +227,26 @@ def _output(e: KernelEmitter, op: OutputOp) -> None:
     dims = b.load(PTR, b.gep(I64, record, "1"), 8)
     for axis, extent in enumerate(op.extents):
         b.store(I64, e.scalar(extent), b.gep(I64, dims, str(axis)), 8)
-    block = b.call("sx.output", PTR, [(PTR, record), (I64, size)])
+    if e.options.separate:
+        block = e.allocate(-1 - op.number.value.data, size)
+        b.store(PTR, block, record, 8)
+    else:
+        block = b.call("sx.output", PTR, [(PTR, record), (I64, size)])
     _bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
     e.define(op.result, block)
 
 
 @emits(AllocOp)
-def _alloc(e: KernelEmitter, op: AllocOp) -> None:
+def _alloc(e: PlanEmitter, op: AllocOp) -> None:
     b = e.builder
     element = memory_type(scalar_type(op.result.type.element))
     size = _byte_count(e, list(op.extents), element)
     slot = op.slot.value.data if op.slot is not None else 0
-    block = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%slots", str(2 * slot))), (I64, size)])
+    if e.options.separate:
+        block = e.allocate(e.buffers, size)
+        e.buffers += 1
+    else:
+        block = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%slots", str(2 * slot))), (I64, size)])
     _bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
     e.define(op.result, block)
 
@@ -216,6 +268,8 @@ def _launch(e: PlanEmitter, op: LaunchOp) -> None:
         ty = scalar_type(argument.type)
         b.store(ty, e.scalar(argument), b.gep(I64, "%args", str(number)), 8)
     symbol = e.symbols[op.callee.string_value()]
+    b.store(I64, str(len(e.launches)), b.gep(I64, "%ctx", field("launch")), 8)
+    e.launches.append(op.callee.string_value())
     status = _run_kernel(e, op, symbol)
     ok, bad = b.fresh_label("ran"), b.fresh_label("failed")
     b.emit(f"br i1 {b.icmp('eq', I64, status, '0')}, label %{ok}, label %{bad}")
@@ -237,10 +291,10 @@ def _run_kernel(e: PlanEmitter, op: LaunchOp, symbol: str) -> str:
     if estimate is None:
         return b.call(symbol, I64, alone)
     work, iterations = estimate
-    if not work.startswith("%") and int(work) < WORTH_A_POOL:
+    if not work.startswith("%") and int(work) < e.options.pool_from:
         return b.call(symbol, I64, alone)
     e.uses_pool = True
-    worth = b.icmp("sge", I64, work, str(WORTH_A_POOL))
+    worth = b.icmp("sge", I64, work, str(e.options.pool_from))
     there = b.icmp("ne", PTR, "%pool", "null")
     several = b.icmp("sgt", I64, iterations, "1")
     go = b.binary("and", I1, b.binary("and", I1, worth, there), several)

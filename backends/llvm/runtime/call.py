@@ -118,9 +118,9 @@ class CompiledGraph:
         self.library = library
         self._keep = keep
         self.threads = thread_count()
-        self._constants = [_constant_array(c) for c in lowered.constants]
-        self.constant_table = (ctypes.c_int64 * max(len(self._constants), 1))(
-            *[a.__array_interface__["data"][0] for a in self._constants]
+        self.constants = [_constant_array(c) for c in lowered.constants]
+        self.constant_table = (ctypes.c_int64 * max(len(self.constants), 1))(
+            *[a.__array_interface__["data"][0] for a in self.constants]
         )
         self._contexts: list[Context] = [Context(self)]
         self._taken = threading.Lock()
@@ -204,7 +204,7 @@ class CompiledGraph:
             context.input_table[2 * k + 1] = ctypes.addressof(dims)
         for k in range(len(self.outputs)):
             context.output_table[2 * k] = 0
-        status = self._entry(context.address)
+        status = self.enter(context)
         blocks = self._adopt(context, status, everything=True)
         if status:
             raise self.failure(status, context)
@@ -215,6 +215,10 @@ class CompiledGraph:
                 raise InvalidArgumentError(f"out[{k}] has shape {list(given.shape)}, the result has {list(made.shape)}")
             np.copyto(given, made)
         return list(results)
+
+    def enter(self, context: Context) -> int:
+        """Run on the tables of a context as they stand; returns the status."""
+        return self._entry(context.address)
 
     def _check_out(self, out: Sequence[Array] | None) -> list[Array] | None:
         if out is None:
