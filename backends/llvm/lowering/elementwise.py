@@ -53,7 +53,7 @@ def scalar(*ops: type[SxOp], reads: int | None = None) -> Callable[[ScalarBody],
     return register
 
 
-def _read_slots(op: Any) -> tuple[SSAValue | None, ...]:
+def read_slots(op: Any) -> tuple[SSAValue | None, ...]:
     """The slots that the op's body takes."""
     return op.slots[: READS.get(type(op))]
 
@@ -67,31 +67,31 @@ def choose_inlined(function: func.FuncOp) -> set[Operation]:
             continue
         total = 1
         own = dims_of(op.results[0])
-        for operand in dict.fromkeys(_read_slots(op)):
+        for operand in dict.fromkeys(read_slots(op)):
             producer = operand.owner if operand is not None else None
             if operand is None or not isinstance(producer, Operation) or producer not in size:
                 continue
             uses = list(operand.uses)
             alone = all(use.operation is op for use in uses) and len(producer.results) == 1
-            if alone and total + size[producer] <= MAX_GROUP and _same_extents(dims_of(operand), own):
+            if alone and total + size[producer] <= MAX_GROUP and same_extents(dims_of(operand), own):
                 inlined.add(producer)
                 total += size[producer]
         size[op] = total
     return inlined
 
 
-def _same_extents(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+def same_extents(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
     return len(a) == len(b) and all(equal(x, y) is Proof.PROVED for x, y in zip(a, b, strict=True))
 
 
 def lower_group(plan: Plan, op: SxOp, inlined: set[Operation]) -> None:
     """Lower an elementwise op together with the producers that are inlined into it."""
-    ops = _members(op, inlined)
+    ops = members(op, inlined)
     for member in ops:
-        _check_extents(plan, member)
+        check_extents(plan, member)
     result = op.results[0]
     made = {member.results[0] for member in ops}
-    leaves = list(dict.fromkeys(s for m in ops for s in _read_slots(m) if s is not None and s not in made))
+    leaves = list(dict.fromkeys(s for m in ops for s in read_slots(m) if s is not None and s not in made))
     dims, shapes = dims_of(result), [dims_of(leaf) for leaf in leaves]
     kernel = plan.kernel(op.name.removeprefix("sx."))
     group = Group(ops, leaves, [kernel.read(leaf) for leaf in leaves], kernel.write(result))
@@ -105,7 +105,7 @@ def lower_group(plan: Plan, op: SxOp, inlined: set[Operation]) -> None:
     kernel.launch()
 
 
-def _members(op: SxOp, inlined: set[Operation]) -> list[Any]:
+def members(op: SxOp, inlined: set[Operation]) -> list[Any]:
     """The ops of a group, producers before users."""
     order: dict[Operation, None] = {}
     stack: list[tuple[Any, bool]] = [(op, False)]
@@ -115,16 +115,16 @@ def _members(op: SxOp, inlined: set[Operation]) -> list[Any]:
             order.setdefault(at)
             continue
         stack.append((at, True))
-        for slot in reversed(_read_slots(at)):
+        for slot in reversed(read_slots(at)):
             if isinstance(slot, OpResult) and slot.op in inlined and type(slot.op) in SCALARS and slot.op not in order:
                 stack.append((slot.op, False))
     return list(order)
 
 
-def _check_extents(plan: Plan, op: Any) -> None:
+def check_extents(plan: Plan, op: Any) -> None:
     """Require that the operands fit the result where only the run can tell."""
     current, plan.current = plan.current, op
-    for slot in _read_slots(op):
+    for slot in read_slots(op):
         if slot is not None:
             check_fits(plan, dims_of(slot), dims_of(op.results[0]))
     plan.current = current
@@ -170,7 +170,7 @@ class Group:
         """The loops of the kernel; every op stands in the outermost loop in which its operands are known."""
         depth_of = dict(zip(self.leaves, (line.depth for line in space.lines), strict=True))
         for op in self.ops:
-            known = [depth_of[slot] for slot in _read_slots(op) if slot is not None]
+            known = [depth_of[slot] for slot in read_slots(op) if slot is not None]
             depth_of[op.results[0]] = max(known, default=0)
         values: dict[SSAValue, SSAValue] = {}
 
@@ -181,7 +181,7 @@ class Group:
                     values[leaf] = inner.convert(line.load(inner, buffer, indices), dtype, compute_dtype(dtype))
             for op in self.ops:
                 if depth_of[op.results[0]] == depth:
-                    values[op.results[0]] = _element(inner, op, values, last=op is self.ops[-1])
+                    values[op.results[0]] = element(inner, op, values, last=op is self.ops[-1])
 
         def point(inner: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
             inner.store(values[self.ops[-1].results[0]], self.target, flat)
@@ -189,9 +189,9 @@ class Group:
         nest(b, space.bounds, point, enter)
 
 
-def _element(b: Body, op: Any, values: dict[SSAValue, SSAValue], last: bool) -> SSAValue:
+def element(b: Body, op: Any, values: dict[SSAValue, SSAValue], last: bool) -> SSAValue:
     """One element of the op; it is rounded to the op's dtype, as it is where the op stands alone."""
-    args = [None if slot is None else values[slot] for slot in _read_slots(op)]
+    args = [None if slot is None else values[slot] for slot in read_slots(op)]
     value = SCALARS[type(op)](b, op, *args)
     dtype = dtype_of(op.results[0])
     wide = compute_dtype(dtype)
