@@ -9,6 +9,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Proof, equal
+from sardonyx.dialects.sx.fill import ConstantOfShapeOp
 from sardonyx.dialects.values import forget
 from sardonyx.errors import InferenceError
 from sardonyx.passes.constants import small_array
@@ -42,8 +43,10 @@ def same_type(a: SSAValue, b: SSAValue) -> bool:
 
 
 def is_filled_with(value: SSAValue | None, number: float, negative_zero: bool = False) -> bool:
-    """Whether a value is a small constant all of whose elements are that number; zeros have to have the right sign."""
-    array = small_array(value)
+    """Whether all elements are known to be that number: a small constant, or one element in any shape; zeros have to
+    have the right sign."""
+    filled = defined_by(value, ConstantOfShapeOp)
+    array = small_array(value) if filled is None else filled.element()
     if array is None or not array.size:
         return False
     import numpy as np

@@ -33,6 +33,8 @@ class SimplifyPass(SxPass):
     10. squeeze of squeeze, unsqueeze of unsqueeze, and those that undo each other.
     11. Ops on small integers whose results follow from static extents (shape, gather, concat and arithmetic on them)
         become constants.
+    12. reshape and expand to a computed shape whose entries are numbers, the operand's own extents, or (one, beside
+        positive numbers only) what is left: the shape becomes constant.
 
     Requires: nothing (it finds more after `infer-types`). Ensures: none of the cases is left.
     Promise: exact (payloads of NaN excepted).

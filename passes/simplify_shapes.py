@@ -170,6 +170,58 @@ class KnownContentsPattern(SxPattern[SxOp]):
         rewriter.replace(op, [c for c in made if c is not None], [c.output if c is not None else None for c in made])
 
 
+class ComputedShapePattern(SxPattern[SxOp]):
+    """Case 12: a reshape or expand to a computed shape that constant entries state as well."""
+
+    NAME: ClassVar = "computed-shape"
+    OPS: ClassVar = (ReshapeOp, ExpandOp)
+
+    def rewrite(self, op: SxOp, rewriter: SxRewriter) -> None:
+        data, shape = op.operands
+        if not is_ranked(data, op.results[0]) or known_ints(shape) is not None or contents(shape) is None:
+            return
+        entries = self.copied(op) if isinstance(op, ReshapeOp) else self.broadcast(op)
+        if entries is None:
+            return rewriter.decline("an extent is neither a number nor the operand's own, and cannot be left open")
+        constant = ConstantOp.dense(np.array(entries, np.int64), op.location)
+        rewriter.replace(op, [constant, type(op).make(data, constant.output, location=op.location)])
+
+    def copied(self, op: SxOp) -> list[int] | None:
+        """0 copies the operand's extent at the same place; one extent may be left open beside positive numbers."""
+        source, entries, opened = dims_of(op.operands[0]), list[int](), 0
+        for axis, dim in enumerate(dims_of(op.results[0])):
+            number = dim.static_value
+            if number == 0:
+                return None
+            if number is not None:
+                entries.append(number)
+            elif axis < len(source) and equal(dim, source[axis]) is Proof.PROVED:
+                entries.append(0)
+            else:
+                entries.append(-1)
+                opened += 1
+        if opened == 1 and 0 in entries:  # extents of 0 would leave -1 undefined
+            entries = [-1 if dim.static_value is None else dim.static_value for dim in dims_of(op.results[0])]
+            opened = entries.count(-1)
+        return entries if opened <= 1 else None
+
+    def broadcast(self, op: SxOp) -> list[int] | None:
+        """1 leaves the operand's extent as it is."""
+        out = dims_of(op.results[0])
+        source = dims_of(op.operands[0])
+        own = [Dim.of(1)] * (len(out) - len(source)) + list(source)
+        entries: list[int] = []
+        for dim, held in zip(out, own, strict=True):
+            if dim.static_value is not None:
+                entries.append(dim.static_value)
+            elif equal(dim, held) is Proof.PROVED:
+                entries.append(1)
+            else:
+                return None
+        return entries
+
+
 PATTERNS = (
     SameShapePattern, KeepsAllPattern, ReshapeOfReshapePattern, SqueezeChainPattern, KnownContentsPattern,
+    ComputedShapePattern,
 )  # fmt: skip

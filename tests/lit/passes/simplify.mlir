@@ -460,3 +460,55 @@ func.func @not_known(%x: tensor<?x3x5xf32, #sx.dims<n, _, _>>) -> (tensor<3xi64>
 // CHECK-NEXT: %1 = sx.size %x : (tensor<?x3x5xf32, #sx.dims<n, _, _>>) -> tensor<i64>
 // CHECK-NEXT: func.return %0, %1 : tensor<3xi64>, tensor<i64>
 // CHECK-NEXT: }
+
+// Case 12: computed shapes that constants state as well: extents that are copied, one that is left open.
+func.func @computed_shape(%x: tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> (tensor<?x?x2x3xf32, #sx.dims<n, s, _, _>>, tensor<?x6xf32, #sx.dims<n*s, _>>, tensor<?x?x6xf32, #sx.dims<n, s, _>>) {
+  %0 = sx.shape %x {start = 0 : i64, end = 2 : i64} : (tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> tensor<2xi64>
+  %1 = sx.constant {value = dense<[2, 3]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %2 = sx.concat %0, %1 {axis = 0 : i64} : (tensor<2xi64>, tensor<2xi64>) -> tensor<4xi64>
+  %3 = sx.reshape %x, %2 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<4xi64>) -> tensor<?x?x2x3xf32, #sx.dims<n, s, _, _>>
+  %4 = sx.reduce_prod %0 {keepdims = true} : (tensor<2xi64>) -> tensor<1xi64>
+  %5 = sx.constant {value = dense<6> : tensor<1xi64>} : () -> tensor<1xi64>
+  %6 = sx.concat %4, %5 {axis = 0 : i64} : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  %7 = sx.reshape %x, %6 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<2xi64>) -> tensor<?x6xf32, #sx.dims<n*s, _>>
+  %8 = sx.constant {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
+  %9 = sx.concat %0, %8 {axis = 0 : i64} : (tensor<2xi64>, tensor<1xi64>) -> tensor<3xi64>
+  %10 = sx.expand %x, %9 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<3xi64>) -> tensor<?x?x6xf32, #sx.dims<n, s, _>>
+  %11 = sx.neg %10 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> tensor<?x?x6xf32, #sx.dims<n, s, _>>
+  func.return %3, %7, %11 : tensor<?x?x2x3xf32, #sx.dims<n, s, _, _>>, tensor<?x6xf32, #sx.dims<n*s, _>>, tensor<?x?x6xf32, #sx.dims<n, s, _>>
+}
+// CHECK-LABEL: func.func @computed_shape(
+// CHECK-NEXT: %0 = sx.constant {value = dense<[0, 0, 2, 3]> : tensor<4xi64>} : () -> tensor<4xi64>
+// CHECK-NEXT: %1 = sx.reshape %x, %0 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<4xi64>) -> tensor<?x?x2x3xf32, #sx.dims<n, s, _, _>>
+// CHECK-NEXT: %2 = sx.constant {value = dense<[-1, 6]> : tensor<2xi64>} : () -> tensor<2xi64>
+// CHECK-NEXT: %3 = sx.reshape %x, %2 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<2xi64>) -> tensor<?x6xf32, #sx.dims<n*s, _>>
+// CHECK-NEXT: %4 = sx.neg %x : (tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> tensor<?x?x6xf32, #sx.dims<n, s, _>>
+// CHECK-NEXT: func.return %1, %3, %4 : tensor<?x?x2x3xf32, #sx.dims<n, s, _, _>>, tensor<?x6xf32, #sx.dims<n*s, _>>, tensor<?x?x6xf32, #sx.dims<n, s, _>>
+// CHECK-NEXT: }
+
+// Not: two extents that are not the operand's at the same place; beside a copied extent none can be left open.
+func.func @computed_shape_not(%x: tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> tensor<?x?x6xf32, #sx.dims<s, n, _>> {
+  %0 = sx.shape %x : (tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> tensor<3xi64>
+  %1 = sx.constant {value = dense<[1, 0, 2]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %2 = sx.gather %0, %1 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+  %3 = sx.reshape %x, %2 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<3xi64>) -> tensor<?x?x6xf32, #sx.dims<s, n, _>>
+  func.return %3 : tensor<?x?x6xf32, #sx.dims<s, n, _>>
+}
+// CHECK-LABEL: func.func @computed_shape_not(
+// CHECK-NEXT: %0 = sx.shape %x : (tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> tensor<3xi64>
+// CHECK-NEXT: %1 = sx.constant {value = dense<[1, 0, 2]> : tensor<3xi64>} : () -> tensor<3xi64>
+// CHECK-NEXT: %2 = sx.gather %0, %1 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+// CHECK-NEXT: %3 = sx.reshape %x, %2 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<3xi64>) -> tensor<?x?x6xf32, #sx.dims<s, n, _>>
+// CHECK-NEXT: func.return %3 : tensor<?x?x6xf32, #sx.dims<s, n, _>>
+// CHECK-NEXT: }
+
+// Case 1: a neutral element in any shape.
+func.func @filled(%x: tensor<?x3xf32, #sx.dims<n, _>>) -> tensor<?x3xf32, #sx.dims<n, _>> {
+  %0 = sx.shape %x : (tensor<?x3xf32, #sx.dims<n, _>>) -> tensor<2xi64>
+  %1 = sx.constant_of_shape %0 {value = dense<1.0> : tensor<1xf32>} : (tensor<2xi64>) -> tensor<?x3xf32, #sx.dims<n, _>>
+  %2 = sx.mul %x, %1 : (tensor<?x3xf32, #sx.dims<n, _>>, tensor<?x3xf32, #sx.dims<n, _>>) -> tensor<?x3xf32, #sx.dims<n, _>>
+  func.return %2 : tensor<?x3xf32, #sx.dims<n, _>>
+}
+// CHECK-LABEL: func.func @filled(
+// CHECK-NEXT: func.return %x : tensor<?x3xf32, #sx.dims<n, _>>
+// CHECK-NEXT: }
