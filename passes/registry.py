@@ -42,6 +42,14 @@ _OURS: dict[str, tuple[str, str]] = {
     "fold-constants": ("sardonyx.passes.fold_constants:FoldConstantsPass", "evaluate ops whose operands are constants"),
     "simplify": ("sardonyx.passes.simplify:SimplifyPass", "algebraic identities that are exact, known shapes"),
     "infer-types": ("sardonyx.passes.infer_types:InferTypesPass", "refine all types by inference"),
+    "fold-batch-norm": (
+        "sardonyx.passes.fold_batch_norm:FoldBatchNormPass",
+        "let constant weights of convolutions take up batch normalisations and scales",
+    ),
+    "channels-last": (
+        "sardonyx.passes.channels_last:ChannelsLastPass",
+        "convolutions and pools with their channels last, where that pays",
+    ),
     "legalize-for-opset": (
         "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
         "rewrite what an ONNX opset cannot state, or refuse",
