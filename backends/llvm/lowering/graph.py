@@ -8,7 +8,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.llvm.codegen.text import Target
-from sardonyx.backends.llvm.lowering import elementwise
+from sardonyx.backends.llvm.lowering import elementwise, epilogue
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
 from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
@@ -68,6 +68,8 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     returned = return_op(function).operands
     plan.mark_outputs(returned)
     inlined = elementwise.choose_inlined(function)
+    fused = epilogue.choose(function, inlined)
+    inside = {one.contraction for one in fused.values()}
     for op in function.body.block.ops:
         plan.current = op
         try:
@@ -75,8 +77,10 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
                 continue
             if isinstance(op, ConstantOp):
                 plan.constant(op)
-            elif op in inlined:
+            elif op in inlined or op in inside:
                 continue
+            elif op in fused:
+                epilogue.lower(plan, fused[op])
             elif type(op) in elementwise.SCALARS:
                 elementwise.lower_group(plan, op, inlined)  # pyright: ignore[reportArgumentType]
             else:

@@ -11,9 +11,10 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
-from sardonyx.backends.llvm.lowering.elementwise import merge_dims, nest
-from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
-from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region
+from sardonyx.backends.llvm.lowering.elementwise import merge_dims
+from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, region, result_of, takes_epilogue
+from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
+from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region, inside
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
@@ -41,15 +42,15 @@ class Matrix:
 def contract(
     plan: Plan,
     name: str,
-    dtypes: tuple[DType, DType],
+    dtype: DType,
     a: Matrix,
     b: Matrix,
     target: SSAValue,
     extents: tuple[Dim, Dim, Dim],
     batch: Sequence[tuple[SSAValue, SSAValue, SSAValue]] = (),
-    accumulate: bool = False,
+    stage: Stage | None = None,
 ) -> None:
-    """Launch C = A * B over a batch; `extents` are m, n and k, `dtypes` those of the operands and of C.
+    """Launch C = stage(A * B) over a batch; `extents` are m, n and k, `dtype` that of the operands.
 
     `batch` holds per batch axis its extent and the strides of A and B, as indices of the plan; C is contiguous.
     """
@@ -57,67 +58,55 @@ def contract(
     kernel = plan.kernel(name)
     reads = [kernel.read_buffer(a.buffer), kernel.read_buffer(b.buffer)]
     write = kernel.write_buffer(target)
+    point = None if stage is None else stage(kernel)
     sizes = [kernel.extent(d) for d in (m, n, k)]
     strides = [kernel.extent(d) for d in (a.row, a.column, b.row, b.column)]
-    block = kernel.times(sizes[0], sizes[1])
     axes = [tuple(kernel.outer(v) for v in line) for line in batch]
     by_dot = b.packed is None and (n.static_value == 1 or (m.static_value == 1 and b.column.static_value != 1))
 
-    def tiles(at: Body, extents: Sequence[SSAValue], offsets: Sequence[IndexLike]) -> None:
-        at.add(
-            ContractOp(
-                (reads[0], reads[1], write),
-                extents,
-                [at.index(o) for o in offsets],
-                [*strides, sizes[1]],
-                accumulate,
-                b.packed,
-            )
-        )
+    def tiles(
+        at: Body, extents: Sequence[SSAValue], a_at: IndexLike, b_at: IndexLike, row: IndexLike, column: IndexLike
+    ) -> None:
+        """A block of the result that begins at a row (of all matrices of the batch) and column."""
+        offsets = [at.index(o) for o in (a_at, b_at, at.plus(at.times(row, sizes[1]), column))]
+        made = region(at, dtype, point, row, column)
+        at.add(ContractOp((reads[0], reads[1], write), extents, offsets, [*strides, sizes[1]],
+                          packed=b.packed, epilogue=made))  # fmt: skip
 
-    def product(at: Body, offsets: tuple[IndexLike, IndexLike, IndexLike]) -> None:
+    def product(at: Body, a_at: IndexLike, b_at: IndexLike, row: IndexLike) -> None:
         if by_dot:
-            _dots(at, dtypes, reads, write, sizes, strides, offsets, accumulate)
+            _dots(at, dtype, reads, write, sizes, strides, (a_at, b_at), row, point)
         elif axes:  # the batch is what is cut into chunks
-            tiles(at, sizes, offsets)
+            tiles(at, sizes, a_at, b_at, row, 0)
         elif m.static_value is not None and m.static_value < FEW_ROWS:
             width = (b.packed or 16) * PANELS_PER_BLOCK
             step = sizes[2] if b.packed else strides[3]
 
             def columns(inner: Body, start: SSAValue, count: SSAValue) -> None:
-                moved = (0, inner.times(start, step), start)
-                tiles(inner, [sizes[0], count, sizes[2]], moved)
+                tiles(inner, [sizes[0], count, sizes[2]], 0, inner.times(start, step), 0, start)
 
             _blocks(at, sizes[1], width, columns)
         else:
 
             def rows(inner: Body, start: SSAValue, count: SSAValue) -> None:
-                moved = (inner.times(start, strides[0]), 0, inner.times(start, sizes[1]))
-                tiles(inner, [count, sizes[1], sizes[2]], moved)
+                tiles(inner, [count, sizes[1], sizes[2]], inner.times(start, strides[0]), 0, start, 0)
 
             _blocks(at, sizes[0], ROWS_PER_BLOCK, rows)
 
-    def level(at: Body, depth: int, offsets: tuple[IndexLike, IndexLike, IndexLike]) -> None:
+    def level(at: Body, depth: int, a_at: IndexLike, b_at: IndexLike, number: IndexLike) -> None:
         if depth == len(axes):
-            product(at, (offsets[0], offsets[1], at.times(offsets[2], block)))
+            product(at, a_at, b_at, at.times(number, sizes[0]))
             return
         extent, a_step, b_step = axes[depth]
 
         def body(inner: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
-            position = inner.plus(inner.times(offsets[2], extent), index)
-            level(
-                inner,
-                depth + 1,
-                (
-                    inner.plus(offsets[0], inner.times(index, a_step)),
-                    inner.plus(offsets[1], inner.times(index, b_step)),
-                    position,
-                ),
-            )
+            a_next, b_next = inner.times(index, a_step), inner.times(index, b_step)
+            following = inner.plus(inner.times(number, extent), index)
+            level(inner, depth + 1, inner.plus(a_at, a_next), inner.plus(b_at, b_next), following)
 
         at.loop(extent, body, parallel=depth == 0)
 
-    level(kernel, 0, (0, 0, 0))
+    level(kernel, 0, 0, 0, 0)
     kernel.launch()
 
 
@@ -159,43 +148,41 @@ def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool =
 
 def _dots(
     at: Body,
-    dtypes: tuple[DType, DType],
+    dtype: DType,
     reads: Sequence[SSAValue],
     write: SSAValue,
     sizes: Sequence[SSAValue],
     strides: Sequence[SSAValue],
-    offsets: tuple[IndexLike, IndexLike, IndexLike],
-    accumulate: bool,
+    starts: tuple[IndexLike, IndexLike],
+    first: IndexLike,
+    point: Point | None,
 ) -> None:
-    """Every element as a dot product over k, widened along k."""
-    source, result = dtypes
-    wide = compute_dtype(source)
+    """Every element as a dot product over k, widened along k; the block begins at row `first` of the result."""
+    wide = compute_dtype(dtype)
 
     def row(outer: Body, m: SSAValue, _: Sequence[SSAValue]) -> None:
-        a_start = outer.plus(offsets[0], outer.times(m, strides[0]))
+        a_start = outer.plus(starts[0], outer.times(m, strides[0]))
+        number = outer.plus(first, m)
 
         def column(inner: Body, n: SSAValue, _: Sequence[SSAValue]) -> None:
-            b_start = inner.plus(offsets[1], inner.times(n, strides[3]))
-            c_at = inner.plus(offsets[2], inner.plus(inner.times(m, sizes[1]), n))
+            b_start = inner.plus(starts[1], inner.times(n, strides[3]))
 
             def term(b: Body, k: SSAValue, sums: Sequence[SSAValue]) -> list[SSAValue]:
-                x = b.convert(b.load(reads[0], b.plus(a_start, b.times(k, strides[1]))), source, wide)
-                y = b.convert(b.load(reads[1], b.plus(b_start, b.times(k, strides[2]))), source, wide)
+                x = b.convert(b.load(reads[0], b.plus(a_start, b.times(k, strides[1]))), dtype, wide)
+                y = b.convert(b.load(reads[1], b.plus(b_start, b.times(k, strides[2]))), dtype, wide)
                 return [b.arithmetic("add", wide, sums[0], b.arithmetic("mul", wide, x, y))]
 
-            start = inner.const(wide, 0)
-            if accumulate:
-                start = inner.convert(inner.load(write, c_at), result, wide)
-            (total,) = inner.loop(sizes[2], term, [("add", start)], vector=True)
-            inner.store(inner.convert(total, wide, result), write, c_at)
+            (total,) = inner.loop(sizes[2], term, [("add", inner.const(wide, 0))], vector=True)
+            value = inner.convert(total, wide, dtype) if point is None else point(inner, total, number, n)
+            inner.store(value, write, inner.plus(inner.times(number, sizes[1]), n))
 
         outer.loop(sizes[1], column)
 
     at.loop(sizes[0], row)
 
 
-@lowers(MatMulOp)
-def _matmul(plan: Plan, op: MatMulOp) -> None:
+@takes_epilogue(MatMulOp, columns=lambda op: 1 if min(len(dims_of(op.lhs)), len(dims_of(op.rhs))) > 1 else 0)
+def _matmul(plan: Plan, op: MatMulOp, fused: Fused | None) -> None:
     a, b = dims_of(op.lhs), dims_of(op.rhs)
     one = Dim.of(1)
     a = a if len(a) > 1 else (one, *a)
@@ -204,12 +191,13 @@ def _matmul(plan: Plan, op: MatMulOp) -> None:
     m, k, n = a[-2], a[-1], b[-1]
     dtype = dtype_of(op.output)
     left = Matrix(plan.buffer(op.lhs), k, one)
-    if len(b) == 2 and (panels := _packed(plan, op.rhs, dtype, Dim.product(a[:-1]))) is not None:
-        contract(plan, "matmul", (dtype, dtype), left, panels, plan.new_buffer(op.output), (Dim.product(a[:-1]), n, k))
-        return
-    right = Matrix(plan.buffer(op.rhs), n, one)
-    if all(d.static_value == 1 for d in b[:-2]):  # the rows of all matrices of A are one long matrix
-        contract(plan, "matmul", (dtype, dtype), left, right, plan.new_buffer(op.output), (Dim.product(a[:-1]), n, k))
+    stage = chain(dtype, None, fused)
+    rows = Dim.product(a[:-1])
+    panels = _packed(plan, op.rhs, dtype, rows) if len(b) == 2 else None
+    right = panels or Matrix(plan.buffer(op.rhs), n, one)
+    target = plan.new_buffer(result_of(op, fused))
+    if panels is not None or all(d.static_value == 1 for d in b[:-2]):  # A's matrices are one long matrix
+        contract(plan, "matmul", dtype, left, right, target, (rows, n, k), stage=stage)
         return
     lead = dims_of(op.output)[: max(len(a), len(b)) - 2]
     extents, lines = merge_dims(lead, [a[:-2], b[:-2]])
@@ -218,7 +206,7 @@ def _matmul(plan: Plan, op: MatMulOp) -> None:
     for at, dims in enumerate(extents):
         steps = [_batch_stride(plan, line[at], block) for line, block in zip(lines, blocks, strict=True)]
         batch.append((plan.count(dims), steps[0], steps[1]))
-    contract(plan, "matmul", (dtype, dtype), left, right, plan.new_buffer(op.output), (m, n, k), batch)
+    contract(plan, "matmul", dtype, left, right, target, (m, n, k), batch, stage)
 
 
 def _batch_stride(plan: Plan, line: Any, block: SSAValue) -> SSAValue:
@@ -232,15 +220,15 @@ def _batch_stride(plan: Plan, line: Any, block: SSAValue) -> SSAValue:
     return plan.body.index(stride)
 
 
-@lowers(GemmOp)
-def _gemm(plan: Plan, op: GemmOp) -> None:
-    a, b, out = dims_of(op.a), dims_of(op.b), dims_of(op.output)
+@takes_epilogue(GemmOp)
+def _gemm(plan: Plan, op: GemmOp, fused: Fused | None) -> None:
+    a, b = dims_of(op.a), dims_of(op.b)
     one = Dim.of(1)
     dtype = dtype_of(op.output)
     trans_a, trans_b = op.attr("transA"), op.attr("transB")
     inner = a[0] if trans_a else a[1]
     plan.require_equal(inner, b[1] if trans_b else b[0], "gemm: the inner extents {0} and {1} differ")
-    m, n = out
+    m, n = dims_of(op.output)
     left = Matrix(plan.buffer(op.a), one, a[1]) if trans_a else Matrix(plan.buffer(op.a), a[1], one)
     panels = _packed(plan, op.b, dtype, m, trans_b)
     if panels is not None:
@@ -251,18 +239,8 @@ def _gemm(plan: Plan, op: GemmOp) -> None:
         right = Matrix(plan.buffer(op.b), one, inner)
     else:
         right = Matrix(_transposed(plan, op.b, dtype), n, one)
-    alpha, beta = op.attr("alpha"), op.attr("beta")
-    extents = (m, n, inner)
-    if alpha == 1 and (op.c is None or beta == 1):
-        target = plan.new_buffer(op.output)
-        if op.c is not None:
-            copy_region(plan, "bias", broadcast_axes(plan, dims_of(op.c), out), plan.buffer(op.c), target)
-        contract(plan, "gemm", (dtype, dtype), left, right, target, extents, accumulate=op.c is not None)
-        return
-    wide = compute_dtype(dtype)
-    product = plan.workspace(wide, [plan.dim(m), plan.dim(n)])
-    contract(plan, "gemm", (dtype, wide), left, right, product, extents)
-    _scale_and_add(plan, op, product, wide, alpha, beta)
+    stage = chain(dtype, _scale_and_add(plan, op), fused)
+    contract(plan, "gemm", dtype, left, right, plan.new_buffer(result_of(op, fused)), (m, n, inner), stage=stage)
 
 
 def _transposed(plan: Plan, value: SSAValue, dtype: DType) -> SSAValue:
@@ -276,39 +254,29 @@ def _transposed(plan: Plan, value: SSAValue, dtype: DType) -> SSAValue:
     return target
 
 
-def _scale_and_add(plan: Plan, op: GemmOp, product: SSAValue, wide: DType, alpha: float, beta: float) -> None:
+def _scale_and_add(plan: Plan, op: GemmOp) -> Stage | None:
+    """alpha * sum + beta * C in the compute dtype; None where that is the sum."""
+    alpha, beta, c = op.attr("alpha"), op.attr("beta"), op.c
+    if alpha == 1 and c is None:
+        return None
     dtype, out = dtype_of(op.output), dims_of(op.output)
-    kernel = plan.kernel("gemm_scale")
-    read, write = kernel.read_buffer(product), kernel.write(op.output)
-    added: Callable[[Body, Sequence[SSAValue]], SSAValue] | None = None
-    if op.c is not None:
-        added = _spread_read(plan, kernel, op.c, out, dtype, wide)
-    factor, weight = kernel.const(wide, alpha), kernel.const(wide, beta)
+    wide = compute_dtype(dtype)
+    axes = [] if c is None else broadcast_axes(plan, dims_of(c), out)
 
-    def point(b: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
-        value = b.arithmetic("mul", wide, b.load(read, flat), factor)
-        if added is not None:
-            value = b.arithmetic("add", wide, value, b.arithmetic("mul", wide, added(b, indices), weight))
-        b.store(b.convert(value, wide, dtype), write, flat)
+    def stage(kernel: Kernel) -> Point:
+        added = None if c is None else kernel.read(c)
+        strides = [inside(plan, kernel, a.source) for a in axes]
 
-    nest(kernel, kernel.extents(out), point)
-    kernel.launch()
+        def point(b: Body, total: SSAValue, row: IndexLike, column: IndexLike) -> SSAValue:
+            value = total if alpha == 1 else b.arithmetic("mul", wide, total, b.const(wide, alpha))
+            if added is None:
+                return value
+            there = b.plus(b.times(row, strides[0]), b.times(column, strides[1]))
+            term = b.convert(b.load(added, there), dtype, wide)
+            if beta != 1:
+                term = b.arithmetic("mul", wide, term, b.const(wide, beta))
+            return b.arithmetic("add", wide, value, term)
 
+        return point
 
-def _spread_read(
-    plan: Plan, kernel: Kernel, value: SSAValue, out: Sequence[Dim], dtype: DType, wide: DType
-) -> Callable[[Body, Sequence[SSAValue]], SSAValue]:
-    """Reads a broadcast operand at a point of the result."""
-    buffer = kernel.read(value)
-    strides = [
-        kernel.outer(plan.dim(a.source) if isinstance(a.source, Dim) else a.source)
-        for a in broadcast_axes(plan, dims_of(value), out)
-    ]
-
-    def read(b: Body, indices: Sequence[SSAValue]) -> SSAValue:
-        offset: IndexLike = 0
-        for index, stride in zip(indices, strides, strict=True):
-            offset = b.plus(offset, b.times(index, stride))
-        return b.convert(b.load(buffer, offset), dtype, wide)
-
-    return read
+    return stage

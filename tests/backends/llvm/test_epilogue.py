@@ -1,0 +1,163 @@
+"""Elementwise groups in the epilogues of contractions: the values, and which groups are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from guard import run_guarded
+from op_case import op
+from three_ways import compare, sample
+from tolerances import Tolerance
+from xdsl.dialects.builtin import ModuleOp
+
+from sardonyx.backends.llvm.compile import compile_module
+from sardonyx.backends.llvm.lowering.graph import lower_graph
+from sardonyx.dialects.attributes import tensor_type
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.evaluate import evaluate_function
+from sardonyx.dialects.kernel.ops import KernelFuncOp
+from sardonyx.dialects.module import create_module, main_function, set_outputs
+from sardonyx.dialects.sx.constant import ConstantOp
+
+Array = np.ndarray[Any, Any]
+Net = Callable[..., Any]
+
+
+class Maker:
+    """Makes ops in a block: `make.add(x, y)`."""
+
+    def __init__(self, block: Any) -> None:
+        self.block = block
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def made(*operands: Any, **properties: Any) -> Any:
+            one = op(name).make(*operands, **properties)
+            self.block.add_op(one)
+            return one.results[0]
+
+        return made
+
+    def constant(self, array: Array) -> Any:
+        made = ConstantOp.dense(array)
+        self.block.add_op(made)
+        return made.output
+
+
+def graph(net: Net, arrays: Sequence[Array], dynamic: bool) -> ModuleOp:
+    """The module of `net(maker, *inputs)`; with `dynamic`, a symbol per size but 1."""
+    shapes = [[f"n{d}" if d != 1 else 1 for d in a.shape] if dynamic else a.shape for a in arrays]
+    types = [
+        (f"x{i}", tensor_type(DType.of(a.dtype), s), None) for i, (a, s) in enumerate(zip(arrays, shapes, strict=True))
+    ]
+    module, block = create_module("net", types)
+    values = net(Maker(block), *block.args)
+    values = values if isinstance(values, tuple) else (values,)
+    set_outputs(module, list(values), [f"y{i}" for i in range(len(values))])
+    module.verify()
+    return module
+
+
+def kernels(module: ModuleOp) -> int:
+    """How many kernels the graph has."""
+    return sum(isinstance(one, KernelFuncOp) for one in lower_graph(module).module.body.block.ops)
+
+
+def check(net: Net, arrays: Sequence[Array], count: int | None, guarded: bool = False) -> None:
+    """Native against the reference, static and dynamic, and the number of kernels."""
+    limit = Tolerance(ulps=16.0, of_largest=16.0, signed=False)
+    if arrays[0].dtype.itemsize == 2:
+        limit = Tolerance(ulps=2.0, of_largest=2.0, signed=False)
+    for dynamic in (False, True):
+        module = graph(net, arrays, dynamic)
+        wants = evaluate_function(main_function(module), arrays)
+        if count is not None:
+            assert kernels(module) == count, f"dynamic: {dynamic}"
+        runs = [compile_module(module).run(arrays)]
+        if guarded and not dynamic:
+            runs += [run_guarded(module, arrays, edge) for edge in ("end", "start")]
+        for got in runs:
+            for a, b in zip(got, wants, strict=True):
+                assert (problem := compare("net", a, np.asarray(b), limit)) is None, f"dynamic {dynamic}: {problem}"
+
+
+def mlp(make: Maker, x: Any, w: Any, bias: Any, residual: Any, scale: Any) -> Any:
+    """Bias, activation, residual and a scale per row."""
+    hidden = make.tanh(make.add(make.matmul(x, w), bias))
+    return make.mul(make.add(hidden, residual), scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize(("m", "n", "k"), [(7, 33, 5), (1, 40, 3), (13, 16, 0), (3, 1, 4), (0, 3, 2)])
+def test_groups_with_all_kinds_of_operands(dtype: str, m: int, n: int, k: int) -> None:
+    arrays = [
+        sample(dtype, m, k), sample(dtype, k, n, seed=1), sample(dtype, n, seed=2), sample(dtype, m, n, seed=3),
+        sample(dtype, m, 1, seed=4),
+    ]  # fmt: skip
+    check(mlp, arrays, 1 if m > 1 else None, guarded=dtype == "float32")
+
+
+def test_a_constant_weight_and_bias() -> None:
+    w, bias = sample("float32", 9, 35, seed=1), sample("float32", 35, seed=2)
+
+    def net(make: Maker, x: Any) -> Any:
+        return make.gelu(make.add(make.matmul(x, make.constant(w)), make.constant(bias)))
+
+    for m in (1, 4, 11, 40):
+        check(net, [sample("float32", m, 9)], 1, guarded=True)
+    check(net, [sample("float32", 2, 3, 9)], 1)
+
+
+def test_gemm_scales_adds_and_takes_a_group() -> None:
+    def net(make: Maker, a: Any, b: Any, c: Any) -> Any:
+        return make.relu(make.gemm(a, b, c, alpha=0.5, beta=2.0))
+
+    for c in ((5,), (3, 1), (1, 5), (3, 5), ()):
+        check(net, [sample("float32", 3, 4), sample("float32", 4, 5, seed=1), sample("float32", *c, seed=2)], 1)
+
+
+def test_batches_and_operands_that_repeat() -> None:
+    """Rows are counted over all matrices; an operand may repeat over the leading ones."""
+
+    def net(make: Maker, x: Any, y: Any, whole: Any, inner: Any) -> Any:
+        return make.mul(make.sub(make.matmul(x, y), whole), inner)
+
+    arrays = [
+        sample("float32", 3, 2, 5, 4), sample("float32", 2, 4, 19, seed=1), sample("float32", 3, 2, 5, 19, seed=2),
+        sample("float32", 2, 5, 1, seed=3),
+    ]  # fmt: skip
+    check(net, arrays, 1, guarded=True)
+
+
+def test_results_of_another_type() -> None:
+    def net(make: Maker, x: Any, y: Any) -> Any:
+        return make.greater(make.matmul(x, y), make.constant(np.float32(0.25)))
+
+    check(net, [sample("float32", 7, 4), sample("float32", 4, 21, seed=1)], 1, guarded=True)
+
+
+def test_what_is_not_taken() -> None:
+    """Another user, an operand broadcast across columns in part, a result that grows."""
+    x, y = sample("float32", 3, 4), sample("float32", 4, 6, seed=1)
+
+    def two_users(make: Maker, a: Any, b: Any) -> Any:
+        product = make.matmul(a, b)
+        return make.exp(product), make.transpose(product, perm=(1, 0))
+
+    check(two_users, [x, y], 3)
+    check(lambda make, a, b: (p := make.matmul(a, b), make.exp(p)), [x, y], 2)
+
+    def grows(make: Maker, a: Any, b: Any, c: Any) -> Any:
+        return make.add(make.matmul(a, b), c)
+
+    check(grows, [x, y, sample("float32", 2, 3, 6, seed=2)], 2)
+    check(grows, [sample("float32", 2, 3, 4), y, sample("float32", 2, 1, 6, seed=2)], 2)
+
+
+def test_of_two_contractions_the_later_one_takes_the_sum() -> None:
+    def net(make: Maker, a: Any, b: Any, c: Any) -> Any:
+        return make.relu(make.add(make.matmul(a, b), make.matmul(a, c)))
+
+    check(net, [sample("float32", 5, 4), sample("float32", 4, 17, seed=1), sample("float32", 4, 17, seed=2)], 2)
