@@ -42,18 +42,32 @@ DEFAULT_PIPELINE = (
 )
 """What `optimize()` runs when it is given nothing."""
 
+SIMPLIFY_PIPELINE = f"{DEFAULT_PIPELINE},fold-affine,simplify,fold-constants,cse,compose-transposes,remove-dead-nodes"
+"""The default pipeline, and scales and batch norms folded into weights (which reassociates): as few ops as can be."""
+
+PIPELINES = {"default": DEFAULT_PIPELINE, "optimize": SIMPLIFY_PIPELINE}
+"""Pipelines that a pipeline's text can name as if they were passes."""
+
 
 # ---- text
 
 
 def parse(text: str) -> list[ModulePass]:
-    """The passes that a pipeline's text names.
+    """The passes that a pipeline's text names; `PIPELINES` may stand among them.
 
     Raises:
         InvalidArgumentError: The text is malformed, or names a pass or an option that is not there, or gives an option
             a value of another type; a hint names the nearest.
     """
-    return [_create(spec) for spec in parse_specs(text)]
+    out: list[ModulePass] = []
+    for spec in parse_specs(text):
+        if spec.name in PIPELINES:
+            if spec.parameters:
+                raise InvalidArgumentError(f"pipeline '{spec.name}' has no options", hint=PIPELINES[spec.name])
+            out += parse(PIPELINES[spec.name])
+        else:
+            out.append(_create(spec))
+    return out
 
 
 def format(passes: Iterable[ModulePass]) -> str:

@@ -42,6 +42,10 @@ _OURS: dict[str, tuple[str, str]] = {
     "fold-constants": ("sardonyx.passes.fold_constants:FoldConstantsPass", "evaluate ops whose operands are constants"),
     "simplify": ("sardonyx.passes.simplify:SimplifyPass", "algebraic identities that are exact, known shapes"),
     "infer-types": ("sardonyx.passes.infer_types:InferTypesPass", "refine all types by inference"),
+    "fold-affine": (
+        "sardonyx.passes.fold_affine:FoldAffinePass",
+        "let the constants of convolutions and products take up scales, biases and batch norms",
+    ),
     "fold-batch-norm": (
         "sardonyx.passes.fold_batch_norm:FoldBatchNormPass",
         "let constant weights of convolutions take up batch normalisations and scales",

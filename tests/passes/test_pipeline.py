@@ -223,3 +223,10 @@ def test_only_passes_that_changed_something_count():
     report = PassManager("compose-transposes,remove-dead-nodes").run(parse_module(TEXT))
     assert [p.changed for p in report.passes] == [False, True]
     assert report.promise == EXACT
+
+
+def test_a_pipeline_can_name_a_pipeline():
+    assert pipeline.format(pipeline.parse("default")) == DEFAULT_PIPELINE
+    assert pipeline.format(pipeline.parse("cse,optimize")) == f"cse,{pipeline.SIMPLIFY_PIPELINE}"
+    with pytest.raises(InvalidArgumentError, match="pipeline 'optimize' has no options"):
+        pipeline.parse("optimize{fast}")
