@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from sardonyx.dialects.attributes import WeightAttr, WeightRef
 from sardonyx.dialects.dtypes import DTYPES, DType
@@ -37,14 +38,16 @@ def weights_path(text_path: str | os.PathLike[str]) -> Path:
 
 
 def module_weights(module: ModuleOp) -> dict[str, Weight | None]:
-    """The weights that constants of the module name; None where the bytes are not here."""
-    return {attr.data.key: attr.data.source for _, attr in _named(module)}
+    """The weights that constants and tables of the module name; None where the bytes are not here."""
+    return {attr.data.key: attr.data.source for _, _, attr in _named(module)}
 
 
-def _named(module: ModuleOp) -> Iterator[tuple[ConstantOp, WeightAttr]]:
+def _named(module: ModuleOp) -> Iterator[tuple[Operation, str, WeightAttr]]:
+    """Each op with a property that is a weight: a constant's value, or a table of a tree ensemble."""
     for op in module.walk():
-        if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr):
-            yield op, op.value
+        for name, attr in list(op.properties.items()):
+            if isinstance(attr, WeightAttr):
+                yield op, name, attr
 
 
 def write_weights(weights: Mapping[str, Weight], file: BinaryIO) -> None:
@@ -141,16 +144,17 @@ def bind_weights(
     if path is None or (not weights_file and not path.exists()):
         return
     found = read_weights(path, names.keys())
-    for op, attr in _named(module):
+    for op, name, attr in _named(module):
         weight = found.get(attr.data.key)
         if weight is None:
             if weights_file:
                 raise InvalidArgumentError(f"'{path}' holds no weight '{attr.data.key}'")
             continue
-        ty: Any = op.output.type
-        if DType.of(ty.element_type) != weight.dtype or tuple(ty.get_shape()) != weight.shape:
-            raise InvalidArgumentError(
-                f"weight '{weight.key}' is {weight.dtype}{list(weight.shape)} in '{path}', but {ty} in the text"
-            )
-        op.properties["value"] = WeightAttr(WeightRef(weight.key, weight))
+        if isinstance(op, ConstantOp):
+            ty: Any = op.output.type
+            if DType.of(ty.element_type) != weight.dtype or tuple(ty.get_shape()) != weight.shape:
+                raise InvalidArgumentError(
+                    f"weight '{weight.key}' is {weight.dtype}{list(weight.shape)} in '{path}', but {ty} in the text"
+                )
+        op.properties[name] = WeightAttr(WeightRef(weight.key, weight))
         store.insert(weight)

@@ -18,7 +18,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from sardonyx.dialects.attributes import ANONYMOUS, DimsAttr, WeightAttr, WeightRef, fresh_dim
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.module import sync_signature
-from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.passes.context import make_context
@@ -155,9 +154,10 @@ class _Builder:
 def bind_weights(module: ModuleOp, store: WeightStore) -> None:
     """Let every `#sx.weight` of the module refer to the store's weight of that key, where it has one."""
     for op in module.walk():
-        if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr):
-            op.properties["value"] = _bound(op.value, store)
-        elif isinstance(op, func.FuncOp) and isinstance(op.properties.get("arg_attrs"), ArrayAttr):
+        for name, attr in list(op.properties.items()):
+            if isinstance(attr, WeightAttr):
+                op.properties[name] = _bound(attr, store)
+        if isinstance(op, func.FuncOp) and isinstance(op.properties.get("arg_attrs"), ArrayAttr):
             op.properties["arg_attrs"] = _bound_entries(op.properties["arg_attrs"], store)
 
 
@@ -181,6 +181,7 @@ def weight_keys(module: ModuleOp) -> Sequence[str]:
     """The keys of all weights that the module names, in order."""
     keys: dict[str, None] = {}
     for op in module.walk():
-        if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr):
-            keys.setdefault(op.value.data.key)
+        for attr in op.properties.values():
+            if isinstance(attr, WeightAttr):
+                keys.setdefault(attr.data.key)
     return list(keys)

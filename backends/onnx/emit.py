@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from sardonyx.backends.onnx import metadata
-from sardonyx.backends.onnx.forms import form_of
+from sardonyx.backends.onnx.forms import form_of, onnx_form
 from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable
 from sardonyx.backends.onnx.tensors import empty_tensor
@@ -96,7 +96,7 @@ class _Emitter:
         self._name_all(sx_ops)
         graph = onnx.GraphProto(name=get_text(self.module, GRAPH_NAME) or "main_graph")
         self._emit_inputs(graph)
-        domains = {""}
+        domains = {"": self.opset}
         for op in sx_ops:
             if isinstance(op, ConstantOp):
                 self._emit_constant(graph, op)
@@ -106,7 +106,11 @@ class _Emitter:
                     graph.value_info.extend(
                         value_info(self.names[r], r.type) for r in op.results if self.names[r] not in self.outputs
                     )
-                domains.add(self.forms[op].domain)
+                domain = self.forms[op].domain
+                if domain:
+                    least = 1 if (form := onnx_form(op)) is None else form.since
+                    stated = metadata.domain_version(self.module, domain, least)
+                    domains[domain] = max(domains.get(domain, 1), stated)
         for value, name in self.copies:
             node = helper.make_node("Identity", [self.names[value]], [name], name=self.nodes.claim(name))
             graph.node.append(node)
@@ -115,8 +119,7 @@ class _Emitter:
             ir_version=ir_version_for(self.opset), producer_name=producer, producer_version=producer_version
         )
         for domain in sorted(domains):
-            version = self.opset if not domain else metadata.domain_version(self.module, domain)
-            proto.opset_import.append(helper.make_opsetid(domain, version))
+            proto.opset_import.append(helper.make_opsetid(domain, domains[domain]))
         proto.graph.CopyFrom(graph)
         metadata.to_proto(self.module, proto)
         return Skeleton(proto, self.contents)

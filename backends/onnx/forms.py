@@ -7,6 +7,10 @@ nothing here. What a schema cannot say stands in `special` and in the tables her
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from sardonyx.backends.onnx.metadata import domain_version
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable, check_types, generic_form, schema_of
 from sardonyx.backends.onnx.options import MAX_OPSET
 from sardonyx.backends.onnx.special import SPECIAL, opaque_form
@@ -31,15 +35,25 @@ def form_of(op: SxOp, opset: int) -> NodeForm:
         raise Unstatable("it has no ONNX form")
     if isinstance(op, OpaqueOp):
         return opaque_form(op, form)
-    schema = schema_of(form.domain, form.name, opset if not form.domain else 1)
+    schema = schema_of(form.domain, form.name, domain_opset(op, form, opset))
     if schema is None:
-        raise Unstatable(f"{form.name} is not an operator of it")
+        raise Unstatable(f"{form.name} is not an operator of {form.domain or 'it'}")
     if not form.domain and opset < OLDER_SINCE.get(form.name, form.since):
         raise Unstatable(f"{form.name} has another meaning in it")
     special = SPECIAL.get(op.name)
     node = special(op, form, schema, opset) if special is not None else generic_form(op, form, schema, opset)
     check_types(node, schema)
     return node
+
+
+def domain_opset(op: SxOp, form: OnnxForm, opset: int) -> int:
+    """The version of the operator's domain in the model that the op's module becomes."""
+    if not form.domain:
+        return opset
+    at: Operation | None = op
+    while at is not None and not isinstance(at, ModuleOp):
+        at = at.parent_op()
+    return form.since if at is None else domain_version(at, form.domain, form.since)
 
 
 def onnx_form(op: SxOp) -> OnnxForm | None:

@@ -70,11 +70,11 @@ def to_proto(module: ModuleOp, proto: onnx.ModelProto) -> None:
                 target.add(key=name, value=value)
 
 
-def domain_version(module: ModuleOp, domain: str) -> int:
-    """The version of a domain: the one that the graph was imported with, else 1."""
+def domain_version(module: ModuleOp, domain: str, default: int = 1) -> int:
+    """The version of a domain: the one that the graph was imported with, else `default`."""
     domains = module.attributes.get(DOMAINS)
     found = domains.data.get(domain) if isinstance(domains, DictionaryAttr) else None
-    return found.value.data if isinstance(found, IntegerAttr) else 1
+    return found.value.data if isinstance(found, IntegerAttr) else default
 
 
 def annotate_arguments(function: func.FuncOp, index: int, attributes: Mapping[str, Attribute]) -> None:

@@ -15,10 +15,10 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.onnx.options import MAX_OPSET
 from sardonyx.backends.onnx.tensors import tensor_from_array, type_string
-from sardonyx.dialects.attributes import dtype_of
+from sardonyx.dialects.attributes import WeightAttr, dtype_of
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.sx.constant import dense_array
+from sardonyx.dialects.sx.ml_support import table_of
 from sardonyx.dialects.values import known_ints
 
 AttrType = defs.OpSchema.AttrType
@@ -126,8 +126,8 @@ def make_attribute(name: str, value: Any, kind: Any) -> onnx.AttributeProto:
     """The attribute of a property's Python value, in the type that the schema asks for."""
     if isinstance(value, DType):
         value = value.onnx
-    if isinstance(value, DenseIntOrFPElementsAttr):
-        value = dense_array(value)
+    if isinstance(value, DenseIntOrFPElementsAttr | WeightAttr):
+        value = table_of(value)
     proto = onnx.AttributeProto(name=name)
     if kind == AttrType.INT:
         proto.type, proto.i = onnx.AttributeProto.INT, int(value)
@@ -137,10 +137,10 @@ def make_attribute(name: str, value: Any, kind: Any) -> onnx.AttributeProto:
         proto.type, proto.s = onnx.AttributeProto.STRING, str(value).encode()
     elif kind == AttrType.INTS:
         proto.type = onnx.AttributeProto.INTS
-        proto.ints.extend(int(v) for v in value)
+        proto.ints.extend(value.reshape(-1).tolist() if isinstance(value, np.ndarray) else (int(v) for v in value))
     elif kind == AttrType.FLOATS:
         proto.type = onnx.AttributeProto.FLOATS
-        proto.floats.extend(float(np.float32(v)) for v in value)
+        proto.floats.extend(np.asarray(value, np.float32).reshape(-1).tolist())
     elif kind == AttrType.STRINGS:
         proto.type = onnx.AttributeProto.STRINGS
         proto.strings.extend(str(v).encode() for v in value)

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from onnx import defs
 from xdsl.dialects.builtin import DictionaryAttr
 
 from sardonyx.backends.onnx import opaque
-from sardonyx.backends.onnx.nodes import NodeForm, Unstatable, generic_form, put_attribute
+from sardonyx.backends.onnx.nodes import (
+    AttrType,
+    NodeForm,
+    Unstatable,
+    generic_form,
+    make_attribute,
+    put_attribute,
+)
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Proof, divides
+from sardonyx.dialects.sx.ml_support import is_table, table_of
 from sardonyx.dialects.sx.support import is_unranked
+from sardonyx.dialects.sx.tree_eval import MODES
 
 
 def _split(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
@@ -77,6 +87,25 @@ def _batch_norm(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> 
     return generic_form(op, form, schema, opset)
 
 
+def _trees(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
+    """Modes are names; tables of doubles have attributes of their own, since ai.onnx.ml 3."""
+    node = NodeForm(form.name, form.domain, list(op.slots), list(op.results))
+    for prop in type(op).get_irdl_definition().properties:
+        attr = op.properties.get(prop)
+        if is_table(attr):
+            array = table_of(attr)
+            if prop == "nodes_modes":
+                names = [MODES[m] for m in array.reshape(-1)]
+                node.attributes[prop] = make_attribute(prop, names, AttrType.STRINGS)
+                continue
+            if array.dtype == np.float64:
+                prop += "_as_tensor"
+        put_attribute(
+            op, node, schema, prop, op.attr(prop) if not is_table(attr) else attr, op.DEFAULTS.get(prop), opset
+        )
+    return node
+
+
 def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
     """The node of an unknown operator, as it was."""
     attributes = op.properties.get("attrs")
@@ -91,4 +120,6 @@ SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     "sx.max_pool": _pool,
     "sx.average_pool": _pool,
     "sx.batch_norm": _batch_norm,
+    "sx.tree_ensemble_regressor": _trees,
+    "sx.tree_ensemble_classifier": _trees,
 }

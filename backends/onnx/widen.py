@@ -12,7 +12,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.onnx.forms import form_of
+from sardonyx.backends.onnx.forms import domain_opset, form_of
 from sardonyx.backends.onnx.nodes import Option, Unstatable, schema_of
 from sardonyx.backends.onnx.rewrite import Expansion
 from sardonyx.backends.onnx.tensors import type_string
@@ -50,7 +50,7 @@ WRAPPING = frozenset(
 def widened(op: SxOp, opset: int) -> list[SxOp] | None:
     """Replace the op by one of a wider dtype between casts; the new ops, or None where none does."""
     form = op.ONNX
-    schema = None if form is None else schema_of(form.domain, form.name, opset if not form.domain else 1)
+    schema = None if form is None else schema_of(form.domain, form.name, domain_opset(op, form, opset))
     if form is None or schema is None:
         return None
     allowed = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}

@@ -14,7 +14,7 @@ FAMILIES = (
     "constant", "unary", "activation", "binary", "variadic", "compare", "logical", "select", "cast", "reduce",
     "argreduce", "softmax", "cumsum",
     "matmul", "conv", "pool", "norm", "layer_norm", "reshape", "transpose", "concat", "slice", "pad", "tile", "shape",
-    "space", "trilu", "gather", "fill", "opaque", "quantize_integer",
+    "space", "trilu", "gather", "fill", "opaque", "tree", "quantize_integer",
 )  # fmt: skip
 """The modules of this package that define ops; a new family is one word here."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sardonyx.frontend.onnx.adapters import constants, elementwise, normalization, reductions, shapes
+from sardonyx.frontend.onnx.adapters import constants, elementwise, normalization, reductions, shapes, trees
 from sardonyx.frontend.onnx.adapters.registry import find
 
-__all__ = ["constants", "elementwise", "find", "normalization", "reductions", "shapes"]
+__all__ = ["constants", "elementwise", "find", "normalization", "reductions", "shapes", "trees"]
