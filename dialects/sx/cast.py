@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ALL, DType
+from sardonyx.dialects.dtypes import ANY, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx import facts
 from sardonyx.dialects.sx.numeric import convert, given
@@ -36,15 +36,25 @@ def _element(d: Dim, target: DType) -> Dim | None:
     return Dim.of(1) if facts.at_least(d, 1) else None
 
 
+def _check_round_mode(op: SxOp) -> None:
+    if op.attr("round_mode") not in ("up", "down", "nearest"):
+        raise op.fail(f"(C2) round_mode '{op.attr('round_mode')}' is none of up, down, nearest")
+
+
 @irdl_op_definition
 class CastOp(SxOp):
     """The elements as dtype `to`.
 
     Float to integer truncates, saturates when out of range, and NaN becomes 0; integer to a narrower integer wraps
-    around; anything to bool is `!= 0` (NaN is true); to float rounds once, to nearest even, and overflows to infinity.
-    `saturate` and `round_mode` matter for 8-bit floats only.
+    around, and so does a float to an integer of fewer than 8 bits; anything to bool is `!= 0` (NaN is true); to float
+    rounds once, to nearest even, and overflows to infinity.
 
-    (C1) `to` is a dtype.
+    `saturate` matters for 8-bit floats only: what is too large, infinities too, becomes the largest number; without it
+    infinity, or NaN where the dtype has no infinity. float4 and float6 have neither: they saturate, and NaN becomes -0.
+    `round_mode` matters for float8e8m0 only, which has powers of two: 'up' (away from zero), 'down' or 'nearest' (ties
+    go up); negative numbers become NaN.
+
+    (C1) `to` is a dtype. (C2) `round_mode` is one of these three.
     """
 
     name = "sx.cast"
@@ -56,9 +66,10 @@ class CastOp(SxOp):
     output = result_def()
     ELEMENTWISE: ClassVar = True
     DEFAULTS: ClassVar = {"saturate": True, "round_mode": "up"}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
+        _check_round_mode(self)
         return [broadcast_type(self, self.target(), [self.input], "(C1)")]
 
     def target(self) -> DType:
@@ -70,7 +81,7 @@ class CastOp(SxOp):
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         (x,) = given(arrays)
-        return [convert(x, self.target())]
+        return [convert(x, self.target(), self.attr("saturate"), self.attr("round_mode"))]
 
     def infer_values(self) -> Sequence[Contents | None]:
         return [_facts(self.input, dtype_of(self.output))]
@@ -80,7 +91,7 @@ class CastOp(SxOp):
 class CastLikeOp(SxOp):
     """The elements of `input` as the dtype of `target_type`, whose contents and shape do not matter; see `sx.cast`.
 
-    (C1) Both operands are tensors.
+    (C1) Both operands are tensors. (C2) `round_mode` is 'up', 'down' or 'nearest'.
     """
 
     name = "sx.cast_like"
@@ -91,14 +102,15 @@ class CastLikeOp(SxOp):
     round_mode = opt_prop_def(StringAttr)
     output = result_def()
     DEFAULTS: ClassVar = {"saturate": True, "round_mode": "up"}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
+        _check_round_mode(self)
         return [broadcast_type(self, dtype_of(self.target_type), [self.input], "(C1)")]
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         x, target = given(arrays)
-        return [convert(x, DType.of(target.dtype))]
+        return [convert(x, DType.of(target.dtype), self.attr("saturate"), self.attr("round_mode"))]
 
     def infer_values(self) -> Sequence[Contents | None]:
         return [_facts(self.input, dtype_of(self.output))]

@@ -28,6 +28,8 @@ def dense_attribute(array: Array) -> DenseIntOrFPElementsAttr[Any]:
     """The dense attribute that holds the array's bytes."""
     dtype = DType.of(array.dtype)
     ty = tensor_type(dtype, array.shape)
+    if dtype.kind == "i" and dtype.bits < 8:
+        array = array.astype(np.int8)  # MLIR's bytes bear the sign in all their bits
     return DenseIntOrFPElementsAttr(ty, BytesAttr(np.ascontiguousarray(array).tobytes()))
 
 
@@ -40,6 +42,9 @@ def dense_array(attr: DenseIntOrFPElementsAttr[Any]) -> Array:
     raw = attr.data.data
     if dtype.name == "bool":
         flat = np.frombuffer(raw, np.uint8) != 0
+    elif dtype.kind == "i" and dtype.bits < 8:
+        flat = np.frombuffer(raw, np.int8).astype(dtype.numpy)
+        flat.flags.writeable = False
     else:
         flat = np.frombuffer(raw, dtype.numpy)
     if flat.size == 1 and count != 1:

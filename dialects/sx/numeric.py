@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from sardonyx.dialects.base import SxOp
@@ -34,13 +35,14 @@ def broadcast(op: SxOp, arrays: Iterable[Array | None], constraint: str) -> list
 
 
 def is_float(array: Array) -> bool:
-    """Whether the elements are floats (NumPy counts bfloat16 among the raw bytes)."""
-    return array.dtype.kind not in "iub"
+    """Whether the elements are floats (NumPy counts most dtypes of `ml_dtypes` among the raw bytes)."""
+    return array.dtype.kind == "f" or (array.dtype.kind == "V" and DType.of(array.dtype).is_float)
 
 
 def wide(array: Array) -> Array:
-    """16-bit floats as float32, others as they are: one operation of +, -, *, / or sqrt in float32 rounds right."""
-    return array.astype(np.float32) if is_float(array) and array.dtype.itemsize == 2 else array
+    """Floats of 16 bits and fewer as float32, others as they are: one operation of +, -, *, / or sqrt in float32 rounds
+    right."""
+    return array.astype(np.float32) if is_float(array) and array.dtype.itemsize <= 2 else array
 
 
 def double(array: Array) -> Array:
@@ -51,7 +53,7 @@ def double(array: Array) -> Array:
 def narrow(array: Array, dtype: np.dtype[Any] | DType) -> Array:
     """Floats rounded once, to nearest even, to another float dtype; what is too large becomes infinite."""
     array, target = np.asarray(array), dtype.numpy if isinstance(dtype, DType) else dtype
-    if array.dtype == np.float64 and target.itemsize == 2 and target != np.float16:
+    if array.dtype == np.float64 and target.itemsize <= 2 and target != np.float16:
         # ml_dtypes goes through float32 and would round twice; an intermediate that is rounded to odd does not.
         return _to_odd_float32(array).astype(target)
     return array.astype(target)
@@ -66,24 +68,76 @@ def _to_odd_float32(array: Array) -> Array:
     return (np.asarray(truncated).view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
 
 
-def convert(array: Array, dtype: DType) -> Array:
+def convert(array: Array, dtype: DType, saturating: bool = True, round_mode: str = "up") -> Array:
     """The elements as another dtype, every case defined.
 
     Floats to integers truncate, saturate when out of range, and NaN becomes 0; integers to narrower ones wrap; to bool
-    is `!= 0` (NaN is true); to floats rounds once to nearest even.
+    is `!= 0` (NaN is true); to floats rounds once to nearest even. Floats to integers of fewer than 8 bits wrap, too
+    (infinities are 0), as ONNX's tests want it. To floats of 8 bits and fewer see `to_small_float`.
     """
     array, target = np.asarray(array), dtype.numpy
     if array.dtype == target:
         return array
+    if array.dtype.kind == "V" and not is_float(array):  # integers of fewer than 8 bits
+        array = array.astype(np.int8)
+        if array.dtype == target:
+            return array
     if dtype.kind == "b":
         return wide(array) != 0
+    if dtype.is_integer and dtype.bits < 8:
+        return _low_bits(array, dtype)
     if dtype.is_integer and is_float(array):
         return saturate(double(array), target)
+    if dtype.is_float and dtype.bits <= 8:
+        exact = double(array) if is_float(array) or array.dtype.kind == "b" else _integers_as_double(array)
+        return to_small_float(exact, dtype, saturating, round_mode)
     if dtype.is_float and is_float(array):
-        return narrow(array if array.dtype.itemsize > 2 else wide(array), target)
+        return narrow(wide(array), target)
     if dtype.name == "bfloat16":
         return narrow(_integers_as_double(array), target)
     return array.astype(target)
+
+
+def _low_bits(array: Array, dtype: DType) -> Array:
+    """Integers, or floats truncated, modulo the width of an integer dtype of fewer than 8 bits."""
+    if is_float(array):
+        exact = double(array)
+        array = np.fmod(np.trunc(np.where(np.isfinite(exact), exact, 0.0)), 1 << dtype.bits).astype(np.int8)
+    mask = np.uint8((1 << dtype.bits) - 1)
+    return (np.asarray(array.astype(np.uint8)) & mask).view(dtype.numpy)
+
+
+def to_small_float(array: Array, dtype: DType, saturating: bool = True, round_mode: str = "up") -> Array:
+    """float64 as floats of 8 bits or fewer, by ONNX's tables (Cast).
+
+    Rounds once, to nearest even. What is too large becomes, where `saturating`, the largest number, infinities too;
+    else infinity, or NaN where the dtype has none; NaN stays NaN. Dtypes that have neither (float4, float6) always
+    saturate, and NaN becomes -0. For float8e8m0 see `_to_power_of_two`.
+    """
+    if dtype.name == "float8e8m0":
+        return _to_power_of_two(array, dtype, saturating, round_mode)
+    array = np.asarray(array)
+    rounded = np.asarray(narrow(array, dtype))
+    if dtype.bits < 8 or not saturating:
+        return rounded
+    over = ~np.isfinite(rounded.astype(np.float32)) & ~np.isnan(array)
+    limit = np.float32(ml_dtypes.finfo(dtype.numpy).max)
+    return np.where(over, np.copysign(limit, array).astype(dtype.numpy), rounded)
+
+
+def _to_power_of_two(array: Array, dtype: DType, saturating: bool, round_mode: str) -> Array:
+    """float64 as float8e8m0, which has the powers of two from 2^-127 to 2^127, and NaN.
+
+    `round_mode` is 'up' (away from zero), 'down' or 'nearest' (ties go up). What lies beyond the range, 0 and infinity
+    too, becomes the nearest limit where `saturating`, else NaN. NaN stays NaN, and so becomes what is negative.
+    """
+    mantissa, exponent = np.frexp(array)
+    above = {"up": mantissa > 0.5, "nearest": mantissa >= 0.75, "down": np.zeros(np.shape(array), bool)}[round_mode]
+    code = np.clip(exponent.astype(np.int64) - 1 + 127 + above, 0, 254)
+    low, high = array < 2.0**-127, array > 2.0**127
+    nothing = np.isnan(array) | (array < 0) | (False if saturating else low | high)
+    code = np.where(nothing, 255, np.where(low, 0, np.where(high, 254, code)))
+    return np.asarray(code).astype(np.uint8).view(dtype.numpy)
 
 
 def saturate(array: Array, target: np.dtype[Any]) -> Array:

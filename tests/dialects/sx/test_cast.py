@@ -29,7 +29,7 @@ def cast(array, to):
 
 
 @pytest.mark.parametrize("to", DTYPES)
-@pytest.mark.parametrize("source", DTYPES)
+@pytest.mark.parametrize("source", [n for n in DTYPES if n != "float8e8m0"])  # which has no 0
 def test_small_numbers_survive_every_pair(source, to):
     x = np.array([[0, 1], [1, 0]]).astype(DTYPES[source].numpy)
     got = cast(x, to)
