@@ -22,7 +22,7 @@ from xdsl.irdl import (
 from sardonyx.dialects.attributes import dims_of, fresh_dim, static_shape, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
-from sardonyx.dialects.dtypes import ALL, DType
+from sardonyx.dialects.dtypes import ANY, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import check_vector, elements, flat, merge, objects, refuse, run_axis, slots
 from sardonyx.dialects.sx.support import check_dtype, format_dims, is_unranked, normalize_axis, same_dtype
@@ -42,7 +42,7 @@ class ConcatOp(SxOp):
     axis = prop_def(IntegerAttr)
     output = result_def()
     ONNX: ClassVar = OnnxForm("Concat", since=11)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         if not self.inputs:
@@ -110,7 +110,7 @@ class SplitOp(SxOp):
     outputs = var_result_def()
     ONNX: ClassVar = OnnxForm("Split", since=13)
     DEFAULTS: ClassVar = {"axis": 0}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")

@@ -15,7 +15,7 @@ from sardonyx.dialects.attributes import dims_of, fresh_dim, static_shape, tenso
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.dtypes import (
-    ALL,
+    ANY,
     DType,
     bfloat16,
     float16,
@@ -53,7 +53,7 @@ class ConstantOfShapeOp(SxOp):
     value = opt_prop_def(DenseIntOrFPElementsAttr)
     output = result_def()
     ONNX: ClassVar = OnnxForm("ConstantOfShape", since=9)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     @classmethod
     def of(cls, shape: SSAValue, value: Array | None = None, location: LocationAttr | None = None) -> Self:

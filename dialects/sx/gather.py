@@ -13,7 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from sardonyx.dialects.attributes import dims_of, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, less_equal
-from sardonyx.dialects.dtypes import ALL, DType, int32, int64
+from sardonyx.dialects.dtypes import ANY, DType, int32, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import flat, merge, numbers, objects, refuse, run_axis, slots
 from sardonyx.dialects.sx.support import check_dtype, format_dims, is_unranked, normalize_axis
@@ -59,7 +59,7 @@ class GatherOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("Gather", since=11)
     DEFAULTS: ClassVar = {"axis": 0}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
@@ -114,7 +114,7 @@ class GatherElementsOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("GatherElements", since=11)
     DEFAULTS: ClassVar = {"axis": 0}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
@@ -171,7 +171,7 @@ class GatherNDOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("GatherND", since=12)
     DEFAULTS: ClassVar = {"batch_dims": 0}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")

@@ -13,7 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop
 from sardonyx.dialects.attributes import dims_of, dtype_of, fresh_dim, tensor_type, unranked_type
 from sardonyx.dialects.base import SEGMENTS, OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
-from sardonyx.dialects.dtypes import ALL, DType, int32, int64
+from sardonyx.dialects.dtypes import ANY, DType, int32, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import (
     check_allocation,
@@ -75,7 +75,7 @@ class PadOp(SxOp):
     irdl_options = SEGMENTS
     ONNX: ClassVar = OnnxForm("Pad", since=11)
     DEFAULTS: ClassVar = {"mode": "constant"}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")

@@ -14,7 +14,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop
 from sardonyx.dialects.attributes import Shape, dims_of, fresh_dim, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, divides, equal
-from sardonyx.dialects.dtypes import ALL, DType
+from sardonyx.dialects.dtypes import ANY, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import (
     check_allocation,
@@ -52,7 +52,7 @@ class ReshapeOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("Reshape", since=5)
     DEFAULTS: ClassVar = {"allowzero": False}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
@@ -171,7 +171,7 @@ class SqueezeOp(SxOp):
     axes = opt_operand_def()
     output = result_def()
     ONNX: ClassVar = OnnxForm("Squeeze", since=13)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
@@ -225,7 +225,7 @@ class UnsqueezeOp(SxOp):
     axes = operand_def()
     output = result_def()
     ONNX: ClassVar = OnnxForm("Unsqueeze", since=13)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
@@ -265,7 +265,7 @@ class FlattenOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("Flatten", since=11)
     DEFAULTS: ClassVar = {"axis": 1}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
@@ -302,7 +302,7 @@ class ExpandOp(SxOp):
     shape = operand_def()
     output = result_def()
     ONNX: ClassVar = OnnxForm("Expand", since=8)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")

@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_d
 from sardonyx.dialects.attributes import rank_of
 from sardonyx.dialects.base import SEGMENTS, OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ALL, NUMERIC, DType, bool_
+from sardonyx.dialects.dtypes import ANY, NUMERIC, DType, bool_
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx import facts
 from sardonyx.dialects.sx.numeric import broadcast, given, maximum, minimum, wide
@@ -34,7 +34,7 @@ class WhereOp(SxOp):
     on_false = operand_def()
     output = result_def()
     ELEMENTWISE: ClassVar = True
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         check_dtype(self, self.condition, (bool_,), "(C1)", "the condition")

@@ -13,7 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from sardonyx.dialects.attributes import dims_of, fresh_dim, rank_of, tensor_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ALL, DType, int64
+from sardonyx.dialects.dtypes import ANY, DType, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import slots
 from sardonyx.dialects.sx.support import check_dtype, is_unranked
@@ -36,7 +36,7 @@ class ShapeOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("Shape", since=1)
     DEFAULTS: ClassVar = {"start": 0}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def axes(self, rank: int) -> range:
         """The axes whose extents are taken."""
@@ -69,7 +69,7 @@ class SizeOp(SxOp):
     data = operand_def()
     output = result_def()
     ONNX: ClassVar = OnnxForm("Size", since=1)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         check_dtype(self, self.data, self.DTYPES, "(C1)")

@@ -11,7 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_d
 from sardonyx.dialects.attributes import dims_of, fresh_dim, tensor_type, unranked_type
 from sardonyx.dialects.base import SEGMENTS, OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ALL, DType, int32, int64
+from sardonyx.dialects.dtypes import ANY, DType, int32, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import check_vector, elements, flat, objects, refuse, run_axes, slots
 from sardonyx.dialects.sx.support import check_dtype, is_unranked, normalize_axes, same_dtype
@@ -128,7 +128,7 @@ class SliceOp(SxOp):
     output = result_def()
     irdl_options = SEGMENTS
     ONNX: ClassVar = OnnxForm("Slice", since=10)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def _vectors(self) -> list[tuple[str, SSAValue]]:
         named = {"starts": self.starts, "ends": self.ends, "axes": self.axes, "steps": self.steps}

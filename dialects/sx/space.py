@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from sardonyx.dialects.attributes import dims_of, fresh_dim, tensor_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, divides
-from sardonyx.dialects.dtypes import ALL, DType
+from sardonyx.dialects.dtypes import ANY, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import refuse, slots
 from sardonyx.dialects.sx.support import check_dtype, is_unranked
@@ -32,7 +32,7 @@ class BlockOp(SxOp):
     mode = opt_prop_def(StringAttr)
     output = result_def()
     DEFAULTS: ClassVar = {"mode": "DCR"}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def _operand(self) -> tuple[DType, tuple[Dim, ...], int]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")

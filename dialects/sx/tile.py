@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from sardonyx.dialects.attributes import dims_of, fresh_dim, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ALL, DType
+from sardonyx.dialects.dtypes import ANY, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import (
     check_allocation,
@@ -41,7 +41,7 @@ class TileOp(SxOp):
     repeats = operand_def()
     output = result_def()
     ONNX: ClassVar = OnnxForm("Tile", since=6)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")

@@ -11,7 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from sardonyx.dialects.attributes import dims_of, dtype_of, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
-from sardonyx.dialects.dtypes import ALL, DType
+from sardonyx.dialects.dtypes import ANY, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import flat, objects, slots
 from sardonyx.dialects.sx.support import check_dtype, is_unranked
@@ -30,7 +30,7 @@ class TransposeOp(SxOp):
     perm = opt_prop_def(DenseArrayBase)
     output = result_def()
     ONNX: ClassVar = OnnxForm("Transpose", since=1)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def permutation(self, rank: int) -> tuple[int, ...]:
         """The permutation for an operand of that rank."""

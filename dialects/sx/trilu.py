@@ -13,7 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop
 from sardonyx.dialects.attributes import dims_of, dtype_of, rank_of
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
-from sardonyx.dialects.dtypes import ALL, DType, int64
+from sardonyx.dialects.dtypes import ANY, DType, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import refuse, slots
 from sardonyx.dialects.sx.support import check_dtype, is_unranked
@@ -35,7 +35,7 @@ class TriluOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("Trilu", since=14)
     DEFAULTS: ClassVar = {"upper": True}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         check_dtype(self, self.data, self.DTYPES, "(C1)")

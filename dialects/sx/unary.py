@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ALL, FLOATS, INTEGERS, NUMERIC, SIGNED_INTEGERS, DType, bool_
+from sardonyx.dialects.dtypes import ANY, FLOATS, INTEGERS, NUMERIC, SIGNED_INTEGERS, DType, bool_
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx import facts
 from sardonyx.dialects.sx.numeric import double, given, is_float, narrow, wide
@@ -52,7 +52,7 @@ class IdentityOp(UnaryOp):
 
     name = "sx.identity"
     ONNX: ClassVar = OnnxForm("Identity", since=1)
-    DTYPES: ClassVar = ALL
+    DTYPES: ClassVar = ANY
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         return given(arrays)
