@@ -3,7 +3,8 @@
 A Python `bool`, `int` or `float` takes the dtype of the tensors beside it; it changes only their kind: a float beside
 integers gives the default float dtype, an integer beside bools the default integer dtype. `np.float64` is a Python
 float (it is a subclass), so that `x * np.sqrt(2.0)` doesn't widen a model; other NumPy scalars are arrays. Beyond the
-array API's table, integers with floats give the float's dtype, and bool with anything gives the other.
+array API's table, integers with floats give the float's dtype, and bool with anything gives the other. Floats of 8 bits
+and fewer are for storage: they mix with nothing but bool and Python scalars.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ from sardonyx.dialects.dtypes import (
     DTYPES,
     FLOATS,
     INTEGERS,
+    SMALL_FLOATS,
     DType,
     bfloat16,
     bool_,
     float16,
     float32,
+    int4,
     int8,
     int16,
     int32,
     int64,
+    uint2,
+    uint4,
     uint8,
     uint16,
     uint32,
@@ -34,7 +39,7 @@ from sardonyx.errors import InvalidArgumentError
 DEFAULT_FLOAT = float32
 DEFAULT_INT = int64
 
-_SIGNED_FOR = {uint8: int16, uint16: int32, uint32: int64}
+_SIGNED_FOR = {uint2: int4, uint4: int8, uint8: int16, uint16: int32, uint32: int64}
 """The signed dtype that holds an unsigned one and any signed one that is no wider."""
 
 
@@ -49,12 +54,15 @@ def promote(a: DType, b: DType) -> DType:
     """The dtype of two tensors' common values.
 
     Raises:
-        InvalidArgumentError: uint64 meets a signed dtype: no dtype holds both.
+        InvalidArgumentError: uint64 meets a signed dtype, and no dtype holds both; or a float of 8 bits or fewer meets
+            another dtype.
     """
     if a == b or b.kind == "b":
         return a
     if a.kind == "b":
         return b
+    if a in SMALL_FLOATS or b in SMALL_FLOATS:
+        raise InvalidArgumentError(f"{a} and {b} don't mix; cast one of them (astype)")
     if a.is_float or b.is_float:
         return _promote_floats(a, b)
     if a.kind == b.kind:

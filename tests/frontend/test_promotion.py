@@ -161,3 +161,12 @@ def test_tensors_promote():
         _ = i8 + 300
     with pytest.raises(InvalidArgumentError, match=r"test_promotion\.py:\d+: no integer dtype holds both"):
         _ = i8 + sx.ones(2, dtype=sx.uint64)
+
+
+def test_dtypes_that_are_for_storage():
+    assert promote(dtypes.int4, dtypes.uint4) == int8 and promote(dtypes.uint2, dtypes.int2) == dtypes.int4
+    assert promote(dtypes.int4, uint8) == dtypes.int16 and promote(dtypes.uint4, float16) == float16
+    assert with_scalars([dtypes.float8e5m2], [float]) == dtypes.float8e5m2
+    for small, other in itertools.product(dtypes.SMALL_FLOATS, dtypes.NUMERIC):
+        with pytest.raises(InvalidArgumentError, match="don't mix; cast one"):
+            promote(small, other)
