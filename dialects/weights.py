@@ -59,6 +59,20 @@ class Weight:
         """The bytes that the contents take in memory."""
         return self.size * self.dtype.itemsize
 
+    def stored(self) -> np.ndarray[Any, Any]:
+        """The bytes of a weight in a file, as the file has them, mapped.
+
+        Raises:
+            MissingWeightError: The file is gone or too short.
+        """
+        where = self.content
+        if not isinstance(where, FileSlice):
+            raise InvalidArgumentError(f"weight '{self.key}' is in no file")
+        try:
+            return where.mapped()
+        except (OSError, ValueError) as error:
+            raise MissingWeightError(f"weight '{self.key}' cannot be read from {where.path}: {error}") from error
+
     def array(self) -> np.ndarray[Any, Any]:
         """The contents, read-only; a weight in a file is mapped, not read, unless its elements share bytes.
 
@@ -68,18 +82,14 @@ class Weight:
         if not isinstance(self.content, FileSlice):
             return self.content
         if self._mapped is None:
-            where = self.content
-            try:
-                flat = where.mapped()
-                if where.packed:
-                    from sardonyx.dialects.packing import unpack
+            flat = self.stored()
+            if self.content.packed:
+                from sardonyx.dialects.packing import unpack
 
-                    flat = unpack(flat, self.dtype, self.size)
-                    flat.flags.writeable = False
-                else:
-                    flat = flat.view(self.dtype.numpy)
-            except (OSError, ValueError) as error:
-                raise MissingWeightError(f"weight '{self.key}' cannot be read from {where.path}: {error}") from error
+                flat = unpack(flat, self.dtype, self.size)
+                flat.flags.writeable = False
+            else:
+                flat = flat.view(self.dtype.numpy)
             self._mapped = flat.reshape(self.shape)
         return self._mapped
 

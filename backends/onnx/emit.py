@@ -21,7 +21,7 @@ from sardonyx.backends.onnx import metadata
 from sardonyx.backends.onnx.forms import form_of, onnx_form
 from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable
-from sardonyx.backends.onnx.tensors import empty_tensor
+from sardonyx.backends.onnx.tensors import empty_tensor, stored_size
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import WeightAttr, dtype_of, is_anonymous, type_dims
 from sardonyx.dialects.base import SxOp
@@ -48,7 +48,8 @@ class Skeleton:
     contents: dict[str, Content] = field(default_factory=dict)
 
     def nbytes(self) -> int:
-        return sum(c.nbytes for c in self.contents.values())
+        """The bytes that the contents take in a file."""
+        return sum(map(stored_size, self.contents.values()))
 
 
 def ir_version_for(opset: int) -> int:

@@ -1,7 +1,7 @@
 """Arrays and weights to ONNX's `TensorProto` and back.
 
-Contents are written as `raw_data` (little-endian), and read from it or from the typed fields. What a tensor states of
-its size is held against what it holds before anything is allocated.
+Contents are written as `raw_data` (little-endian; elements of less than a byte are packed), and read from it or from
+the typed fields. What a tensor states of its size is held against what it holds before anything is allocated.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import numpy as np
 import onnx
 
 from sardonyx.dialects.dtypes import BY_ONNX, DType
-from sardonyx.dialects.weights import Weight
+from sardonyx.dialects.packing import pack, unpack
+from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 
 # The typed field in which a TensorProto holds elements of a type, and the dtype of the field's elements (ONNX's
-# onnx.proto: "int32_data: for int32, uint8, int8, uint16, int16, bool, and bit patterns of 16-bit floats").
+# onnx.proto: "int32_data: for int32, uint8, int8, uint16, int16, bool, and bit patterns of floats up to 16 bits"; an
+# entry holds two elements of 4 bits, four of 2 bits, else one).
 _TYPED_FIELDS: dict[str, tuple[str, str]] = {
     "float32": ("float_data", "f4"),
     "float64": ("double_data", "f8"),
@@ -82,15 +84,19 @@ def array_from_proto(proto: onnx.TensorProto, where: str) -> Array:
     count = math.prod(shape)
     if proto.HasField("raw_data"):
         return _from_raw(proto.raw_data, dtype, shape, where)
+    shared = dtype.packed and 8 % dtype.bits == 0
+    entries = dtype.stored_size(count) if shared else count
     name, item = _TYPED_FIELDS.get(dtype.name, ("int32_data", "i4"))
     values = getattr(proto, name)
-    if len(values) != count:
+    if len(values) != entries:
         raise InvalidArgumentError(
-            f"{where}: dims {list(shape)} take {count} elements of {dtype}, but {name} holds {len(values)}"
+            f"{where}: dims {list(shape)} of {dtype} take {entries} entries, but {name} holds {len(values)}"
         )
-    flat = np.fromiter(values, item, count)
-    if dtype.name in ("float16", "bfloat16"):
-        flat = flat.astype(np.uint16).view(dtype.numpy)
+    flat = np.fromiter(values, item, entries)
+    if shared:
+        flat = unpack(flat.astype(np.uint8), dtype, count)
+    elif dtype.is_float and dtype.bits <= 16:
+        flat = (flat & ((1 << dtype.bits) - 1)).astype(f"u{dtype.itemsize}").view(dtype.numpy)
     else:
         flat = flat.astype(dtype.numpy, copy=False)
     flat.flags.writeable = False
@@ -98,16 +104,19 @@ def array_from_proto(proto: onnx.TensorProto, where: str) -> Array:
 
 
 def _from_raw(raw: bytes, dtype: DType, shape: tuple[int, ...], where: str) -> Array:
-    wanted = math.prod(shape) * dtype.itemsize
+    count = math.prod(shape)
+    wanted = dtype.stored_size(count)
     if len(raw) != wanted:
         raise InvalidArgumentError(
             f"{where}: dims {list(shape)} of {dtype} take {wanted} bytes, but it holds {len(raw)}"
         )
     if dtype.kind == "b":
         flat = np.frombuffer(raw, np.uint8) != 0
+    elif dtype.packed:
+        flat = unpack(np.frombuffer(raw, np.uint8), dtype, count)
     else:
         flat = np.frombuffer(raw, dtype.numpy)
-    if sys.byteorder == "big":
+    if sys.byteorder == "big" and dtype.itemsize > 1:
         flat = flat.byteswap()
     flat.flags.writeable = False
     return flat.reshape(shape)
@@ -118,17 +127,24 @@ def empty_tensor(name: str, dtype: DType, shape: tuple[int, ...]) -> onnx.Tensor
     return onnx.TensorProto(name=name, data_type=dtype.onnx, dims=shape)
 
 
+def stored_size(content: Weight | Array) -> int:
+    """The bytes that the contents take in a file."""
+    return DType.of(content.dtype).stored_size(content.size)
+
+
 def raw_bytes(content: Weight | Array) -> bytes:
-    """The contents in ONNX's byte order (one copy)."""
-    array = content.array() if isinstance(content, Weight) else content
-    if sys.byteorder == "big":
-        array = array.byteswap()
-    return array.tobytes()
+    """The contents as ONNX stores them (one copy)."""
+    return raw_view(content).tobytes()
 
 
 def raw_view(content: Weight | Array) -> memoryview:
-    """The contents in ONNX's byte order, without a copy where they lie in one piece."""
+    """The contents as ONNX stores them, without a copy where they lie so in one piece."""
+    dtype = DType.of(content.dtype)
+    if isinstance(content, Weight) and isinstance(content.content, FileSlice) and content.content.packed:
+        return content.stored().data
     array = content.array() if isinstance(content, Weight) else content
+    if dtype.packed:
+        return pack(array, dtype).data
     if sys.byteorder == "big":
         array = array.byteswap()
     flat = np.ascontiguousarray(array).reshape(-1)

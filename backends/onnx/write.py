@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sardonyx.backends.onnx.build import build
 from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.options import ExportOptions
-from sardonyx.backends.onnx.tensors import fill, place, raw_view
+from sardonyx.backends.onnx.tensors import fill, place, raw_view, stored_size
 from sardonyx.dialects.files import write_files, write_whole
 from sardonyx.dialects.weights import Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError
@@ -122,7 +122,7 @@ def _write_beside(skeleton: Skeleton, proto: onnx.ModelProto, out: BinaryIO, loc
             continue
         at = placed.get(id(content)) if isinstance(content, Weight) else None
         if at is None:
-            if offset and content.nbytes >= ALIGNED_FROM:
+            if offset and stored_size(content) >= ALIGNED_FROM:
                 padding = -offset % ALIGNMENT
                 out.write(bytes(padding))
                 offset += padding
@@ -130,5 +130,5 @@ def _write_beside(skeleton: Skeleton, proto: onnx.ModelProto, out: BinaryIO, loc
             view = raw_view(content)
             for start in range(0, len(view), CHUNK):
                 out.write(view[start : start + CHUNK])
-            offset += content.nbytes
-        place(tensor, location, at, content.nbytes)
+            offset += len(view)
+        place(tensor, location, at, stored_size(content))

@@ -28,7 +28,7 @@ def locate(tensor: onnx.TensorProto, folder: Path | None, where: str) -> FileSli
             tensor's size or not in the file.
     """
     dtype = dtype_from_onnx(tensor.data_type, where)
-    needed = math.prod(tensor_shape(tensor, dtype, where)) * dtype.itemsize
+    needed = dtype.stored_size(math.prod(tensor_shape(tensor, dtype, where)) * dtype.itemsize
     entries = {e.key: e.value for e in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
@@ -48,7 +48,7 @@ def locate(tensor: onnx.TensorProto, folder: Path | None, where: str) -> FileSli
         raise InvalidArgumentError(
             f"{where}: bytes {offset} to {offset + length} are beyond the end of '{location}', which has {size}"
         )
-    return FileSlice(path, offset, length)
+    return FileSlice(path, offset, length, dtype.packed)
 
 
 def confined(folder: Path, location: str, where: str) -> Path:
