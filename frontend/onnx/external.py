@@ -28,7 +28,7 @@ def locate(tensor: onnx.TensorProto, folder: Path | None, where: str) -> FileSli
             tensor's size or not in the file.
     """
     dtype = dtype_from_onnx(tensor.data_type, where)
-    needed = dtype.stored_size(math.prod(tensor_shape(tensor, dtype, where)) * dtype.itemsize
+    needed = dtype.stored_size(math.prod(tensor_shape(tensor, dtype, where)))
     entries = {e.key: e.value for e in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
