@@ -275,9 +275,9 @@ class Tensor:
         if self._array is None:
             self._refuse("a DLPack capsule is asked of a traced tensor", _USE_FUNCTIONS)
         array = self._array
-        if self.dtype.name == "bfloat16":
+        if array.dtype.isbuiltin != 1:
             raise UnsupportedError(
-                "NumPy cannot hand on bfloat16 by DLPack", hint="convert it first: x.astype(sardonyx.float32)"
+                f"NumPy cannot hand on {self.dtype} by DLPack", hint="convert it first: x.astype(sardonyx.float32)"
             )
         if not array.flags.writeable and max_version is None:
             array = array.copy()  # who asks for the old protocol could write to it
@@ -513,7 +513,9 @@ _USE_FUNCTIONS = "compute with sardonyx's functions, or run the graph and look a
 
 def _python(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array in a dtype of which NumPy makes Python numbers."""
-    return array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
+    if array.dtype.isbuiltin == 1:
+        return array
+    return array.astype(np.float32 if DType.of(array.dtype).is_float else np.int8)
 
 
 def _restore(array: np.ndarray[Any, Any]) -> Tensor:

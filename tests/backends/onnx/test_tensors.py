@@ -9,13 +9,14 @@ import pytest
 from onnx import helper, numpy_helper
 
 from sardonyx.backends.onnx.tensors import array_from_proto, raw_view, tensor_from_array, type_string
-from sardonyx.dialects.dtypes import ALL
+from sardonyx.dialects.dtypes import ALL, ANY, NARROW
+from sardonyx.dialects.packing import pack, unpack
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 SHAPES = [(), (3,), (2, 0, 3), (2, 2)]
 
 
-@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize("dtype", ANY, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_arrays_come_back(dtype, shape):
     array = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 3 - (dtype.kind in "if")).astype(dtype.numpy)
@@ -25,7 +26,31 @@ def test_arrays_come_back(dtype, shape):
     back = array_from_proto(proto, "t")
     assert back.dtype == array.dtype and back.shape == shape and back.tobytes() == array.tobytes()
     assert not back.flags.writeable
-    assert bytes(raw_view(array)) == array.tobytes()
+    assert bytes(raw_view(array)) == (pack(array, dtype).tobytes() if dtype.packed else array.tobytes())
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_every_code_is_packed_as_onnx_packs_it(dtype):
+    for count in (1, 2, 3, 4, 5, 7, 1 << dtype.bits):
+        codes = (np.arange(count) * 5 % (1 << dtype.bits)).astype(np.uint8)
+        array = codes.view(dtype.numpy)
+        proto = tensor_from_array("t", array)
+        theirs = numpy_helper.from_array(array, "t")
+        assert proto == theirs and len(proto.raw_data) == dtype.stored_size(count)
+        assert array_from_proto(theirs, "t").tobytes() == array.tobytes()
+        typed = onnx.TensorProto(data_type=dtype.onnx, dims=[count])
+        shared = dtype.bits in (2, 4)
+        typed.int32_data.extend(pack(array, dtype).tolist() if shared else codes.tolist())
+        assert array_from_proto(typed, "t").tobytes() == array.tobytes() == numpy_helper.to_array(typed).tobytes()
+    assert not dtype.packed or unpack(pack(array, dtype), dtype, count).tobytes() == array.tobytes()
+
+
+def test_packed_sizes_that_disagree_are_refused():
+    int4 = onnx.TensorProto.INT4
+    with pytest.raises(InvalidArgumentError, match="take 2 bytes, but it holds 3"):
+        array_from_proto(onnx.TensorProto(data_type=int4, dims=[3], raw_data=bytes(3)), "t")
+    with pytest.raises(InvalidArgumentError, match="take 2 entries, but int32_data holds 3"):
+        array_from_proto(onnx.TensorProto(data_type=int4, dims=[3], int32_data=[1, 2, 3]), "t")
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
@@ -54,8 +79,8 @@ def test_type_strings():
         ({"dims": [-1], "raw_data": b""}, "negative"),
         ({"dims": [2**32, 2**32], "raw_data": b""}, "overflow"),
         ({"dims": [2**61, 8, 0], "raw_data": b""}, "overflow"),
-        ({"dims": [2]}, "2 elements"),
-        ({"dims": [2], "int64_data": [1, 2]}, "2 elements"),
+        ({"dims": [2]}, "2 entries"),
+        ({"dims": [2], "int64_data": [1, 2]}, "2 entries"),
     ],
 )
 def test_sizes_that_disagree_are_refused(fields, text):
