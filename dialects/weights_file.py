@@ -25,9 +25,14 @@ from sardonyx.errors import InvalidArgumentError, MissingWeightError
 _CODES = {
     "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16",
     "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+    "float8e4m3fn": "F8_E4M3", "float8e5m2": "F8_E5M2", "float8e8m0": "F8_E8M0", "float8e4m3fnuz": "F8_E4M3FNUZ",
+    "float8e5m2fnuz": "F8_E5M2FNUZ",
 }  # fmt: skip
 _BY_CODE = {code: DTYPES[name] for name, code in _CODES.items()}
 _METADATA = "__metadata__"
+_DTYPE_OF = "sardonyx.dtype:"
+"""The metadata `sardonyx.dtype:KEY` is the dtype of a weight for which the format has no code: it stands there as U8, a
+byte an element."""
 MAX_HEADER = 100 << 20
 
 
@@ -55,12 +60,15 @@ def write_weights(weights: Mapping[str, Weight], file: BinaryIO) -> None:
     import numpy as np
 
     header: dict[str, Any] = {}
+    coded = {_DTYPE_OF + k: w.dtype.name for k, w in weights.items() if w.dtype.name not in _CODES}
+    if coded:
+        header[_METADATA] = coded
     at = 0
     for key, weight in weights.items():
         if key == _METADATA:
             raise InvalidArgumentError(f"a weight cannot be called '{key}' in a safetensors file")
         header[key] = {
-            "dtype": _CODES[weight.dtype.name],
+            "dtype": _CODES.get(weight.dtype.name, "U8"),
             "shape": list(weight.shape),
             "data_offsets": [at, at + weight.nbytes],
         }
@@ -102,8 +110,9 @@ def read_weights(path: str | os.PathLike[str], wanted: Collection[str] | None = 
             if size < 8 or length > min(size - 8, MAX_HEADER):
                 raise ValueError("the header's length is wrong")
             header = json.loads(file.read(length))
+        coded = header.get(_METADATA) or {}
         return {
-            key: _entry(where, key, entry, 8 + length, size)
+            key: _entry(where, key, entry, 8 + length, size, coded.get(_DTYPE_OF + key))
             for key, entry in header.items()
             if key != _METADATA and (wanted is None or key in wanted)
         }
@@ -113,9 +122,9 @@ def read_weights(path: str | os.PathLike[str], wanted: Collection[str] | None = 
         raise InvalidArgumentError(f"'{path}' is no safetensors file: {error}") from error
 
 
-def _entry(path: Path, key: str, entry: Any, base: int, size: int) -> Weight:
-    dtype = _BY_CODE.get(entry["dtype"])
-    if dtype is None:
+def _entry(path: Path, key: str, entry: Any, base: int, size: int, stated: str | None) -> Weight:
+    dtype = _BY_CODE.get(entry["dtype"]) if stated is None else DTYPES.get(stated)
+    if dtype is None or (stated is not None and (entry["dtype"] != "U8" or dtype.name in _CODES)):
         raise ValueError(f"'{key}' has the dtype {entry['dtype']}, which is not supported")
     shape = tuple(int(s) for s in entry["shape"])
     start, end = (int(o) for o in entry["data_offsets"])
