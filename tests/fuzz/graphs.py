@@ -329,7 +329,7 @@ def fuzz(count: int, seed: int | None = None, native: int = 10) -> None:
         deadline=None,
         database=None,
         derandomize=seed is None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
         phases=[Phase.generate, Phase.shrink],
     )
     @given(graphs())

@@ -28,7 +28,7 @@ def corpus() -> list[tuple[str, bytes]]:
     out: dict[str, bytes] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the expected values of some tests overflow
-        cases = collect_testcases(None)  # pyright: ignore[reportArgumentType]
+        cases = collect_testcases(None)
     for case in cases:
         if case.model is not None:
             content = case.model.SerializeToString()
