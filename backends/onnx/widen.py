@@ -18,7 +18,7 @@ from sardonyx.backends.onnx.rewrite import Expansion
 from sardonyx.backends.onnx.tensors import type_string
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dtypes import DTYPES, DType
+from sardonyx.dialects.dtypes import DTYPES, SMALL_FLOATS, DType
 from sardonyx.errors import InferenceError
 
 # dtype -> the dtypes that hold all its values, best first.
@@ -33,6 +33,11 @@ _WIDER: dict[str, tuple[str, ...]] = {
     "uint16": ("uint32", "int32", "uint64", "int64"),
     "uint32": ("uint64", "int64"),
     "bool": ("uint8", "int8", "int32", "int64"),
+    "int2": ("int4", "int8", "int32", "int64"),
+    "int4": ("int8", "int32", "int64"),
+    "uint2": ("uint4", "uint8", "int8", "int32", "int64"),
+    "uint4": ("uint8", "int8", "int32", "int64"),
+    **{t.name: ("float32", "float64") for t in SMALL_FLOATS},
 }
 
 # Integers may wrap around in a larger dtype and be cut back; sums, products and what only chooses among operands.
@@ -73,6 +78,13 @@ def widened(op: SxOp, opset: int) -> list[SxOp] | None:
     return _between_casts(op, opset, present, results, target)
 
 
+def _cast_back(expansion: Expansion, value: SSAValue, dtype: DType) -> SSAValue:
+    """The value in the dtype from which its elements come; infinities stay so."""
+    if dtype in SMALL_FLOATS:
+        return expansion("cast", value, to=dtype, saturate=False)
+    return expansion.cast(value, dtype)
+
+
 def _variables(values: Sequence[SSAValue | None], formal: Sequence[Any]) -> list[str | None]:
     """The type variable of the formal parameter that each value stands for; None beyond the last."""
     variadic = bool(formal) and formal[-1].option == Option.Variadic
@@ -105,5 +117,5 @@ def _between_casts(
         return None
     values: list[SSAValue | None] = []
     for old, new, variable in zip(op.results, wide.results, results, strict=True):
-        values.append(expansion.cast(new, dtype_of(old)) if variable in target else new)
+        values.append(_cast_back(expansion, new, dtype_of(old)) if variable in target else new)
     return expansion.replace(values)

@@ -76,7 +76,7 @@ def _cast(n: NodeContext) -> Sequence[SSAValue]:
     to = n.attr("to")
     number = _CAST_NAMES.get(to.upper(), 0) if isinstance(to, str) else to
     dtype = dtype_from_onnx(number, "its attribute 'to'")
-    return [n("cast", n.required(0), to=dtype)]
+    return [n("cast", n.required(0), to=dtype, saturate=bool(n.attr("saturate", 1)), round_mode=n.attr("round_mode"))]
 
 
 @adapts("Dropout", until=6)
