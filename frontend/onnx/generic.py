@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.irdl import OptOperandDef, OptResultDef, VarOperandDef, VarResultDef
 
+from sardonyx.backends.onnx.tensors import dtype_from_onnx
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.sx import BY_ONNX
 from sardonyx.dialects.sx.constant import dense_attribute
@@ -17,6 +18,9 @@ from sardonyx.frontend.onnx.node import NodeContext
 
 IGNORED = frozenset({"consumed_inputs", "broadcast"})
 """Attributes without a meaning today: hints of opset 1, and Gemm's broadcast, which its operands show."""
+
+DTYPES = frozenset({"dtype", "to", "output_datatype"})
+"""Attributes that name a dtype by ONNX's number; 0 stands for none."""
 
 
 def import_generically(n: NodeContext, domain: str) -> Sequence[SSAValue] | None:
@@ -65,7 +69,10 @@ def _properties(n: NodeContext, cls: type[SxOp], form: OnnxForm) -> dict[str, An
             if n.has(name) and name not in IGNORED and not _is_schema_default(n, name):
                 raise n.unsupported(f"its attribute '{name}' is not supported")
             continue
-        out[prop] = property_value(n.attr(name), cls.DEFAULTS.get(prop))
+        value = n.attr(name)
+        if name in DTYPES and isinstance(value, int):
+            value = dtype_from_onnx(value, f"its attribute '{name}'") if value else None
+        out[prop] = property_value(value, cls.DEFAULTS.get(prop))
     return out
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sardonyx.frontend.onnx.adapters import constants, elementwise, normalization, reductions, shapes, trees
+from sardonyx.frontend.onnx.adapters import (
+    constants,
+    elementwise,
+    normalization,
+    reductions,
+    sampling,
+    selection,
+    shapes,
+    trees,
+)
 from sardonyx.frontend.onnx.adapters.registry import find
 
-__all__ = ["constants", "elementwise", "find", "normalization", "reductions", "shapes", "trees"]
+__all__ = ["constants", "elementwise", "find", "normalization", "reductions", "sampling", "selection", "shapes", "trees"]

@@ -81,9 +81,13 @@ def _cast(n: NodeContext) -> Sequence[SSAValue]:
 
 @adapts("Dropout", until=6)
 def _dropout_1(n: NodeContext) -> Sequence[SSAValue]:
-    if not n.attr("is_test", 0) and n.attr("ratio"):
-        raise n.unsupported("training mode is not supported (is_test is 0)")
-    return _dropout(n)
+    """`is_test` chose the mode, which was training by default; the mask had the operand's dtype."""
+    ratio = n.attr("ratio")
+    if n.attr("is_test", 0) or not ratio:
+        return _dropout(n)
+    x = n.required(0)
+    op = n.op("dropout", x, n.constant(ratio, dtype_of(x)), n.constant(True, bool_))
+    return [op.results[0], n("cast", op.results[1], to=dtype_of(x))] if n.wanted(1) else op.results[:1]
 
 
 @adapts("Dropout", until=11)
@@ -99,7 +103,7 @@ def _dropout(n: NodeContext) -> Sequence[SSAValue]:
 
 @adapts("Dropout")
 def _dropout_12(n: NodeContext) -> Sequence[SSAValue]:
-    training, ratio = constant_item(n.input(2)), constant_item(n.input(1))
-    if n.input(2) is not None and training is not False and ratio != 0:
-        raise n.unsupported("training mode is not supported")
-    return _dropout(n)
+    """The mode is an input; a constant one, or a ratio of 0, needs no random numbers."""
+    if n.input(2) is None or constant_item(n.input(2)) is False or constant_item(n.input(1)) == 0:
+        return _dropout(n)
+    return n.op("dropout", n.required(0), n.input(1), n.input(2), seed=n.attr("seed")).results
