@@ -14,7 +14,15 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block
 
 from sardonyx.backends.llvm.codegen.contract_shape import tile_shapes
-from sardonyx.backends.llvm.codegen.contract_tile import Epilogue, Operand, Problem, RowPairs, Tile, emit_tile
+from sardonyx.backends.llvm.codegen.contract_tile import (
+    Epilogue,
+    Operand,
+    Problem,
+    RowPairs,
+    Tile,
+    emit_tile,
+    whole_groups,
+)
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
 from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type, value_type
@@ -102,7 +110,7 @@ def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
     at = "0"
     if contiguous:
         for vectors in dict.fromkeys([widest, 1]):
-            end = _whole(b, at, p.n, lanes * vectors)
+            end = whole_groups(b, at, p.n, lanes * vectors)
             if at != end:
                 b.loop(at, end, str(lanes * vectors), panel(vectors, False, lanes))
             at = end
@@ -135,22 +143,12 @@ def _packed_panels(b: FunctionBuilder, p: Problem, shapes: list[tuple[int, int]]
         return body
 
     vectors = width // lanes
-    end = _whole(b, "0", p.n, width)
+    end = whole_groups(b, "0", p.n, width)
     if end != "0":
         b.loop("0", end, str(width), panel(False, vectors))
     if end != p.n:
         rest = vectors if end.startswith("%") else -(-(int(p.n) - int(end)) // lanes)
         b.loop(end, p.n, str(width), panel(True, rest))
-
-
-def _whole(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
-    if not lower.startswith("%") and not upper.startswith("%"):
-        return str(int(lower) + max(0, int(upper) - int(lower)) // group * group)
-    extent = fold(b, "sub", upper, lower)
-    if group & (group - 1) == 0:
-        return fold(b, "add", lower, b.binary("and", I64, extent, str(-group)))
-    groups = b.binary("udiv", I64, extent, str(group))
-    return fold(b, "add", lower, b.binary("mul", I64, groups, str(group)))
 
 
 def _column_mask(b: FunctionBuilder, p: Problem, column: str, lanes: int) -> str:
@@ -163,7 +161,7 @@ def _column_mask(b: FunctionBuilder, p: Problem, column: str, lanes: int) -> str
 
 def _rows(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str, last: bool) -> str:
     """Run a tile over as many rows as it fits; returns the first row that is left."""
-    end = p.m if last else _whole(b, row, p.m, tile.rows)
+    end = p.m if last else whole_groups(b, row, p.m, tile.rows)
     if row == end:
         return end
 

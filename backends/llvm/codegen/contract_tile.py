@@ -63,7 +63,11 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Problem:
-    """One contraction: operands, extents, and the type that sums are kept in."""
+    """One contraction: operands, extents, and the type that sums are kept in.
+
+    Where k is cut into blocks, `first` and `last` are the conditions that this one is: only the first starts from zeros
+    (or what `accumulate` says), only the last ends in the epilogue.
+    """
 
     a: Operand
     b: Operand
@@ -77,6 +81,14 @@ class Problem:
     rows: RowPairs | None = None
     segments: tuple[tuple[str, str], ...] = ()
     epilogue: Epilogue | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+UNROLL = 4
+"""Steps of k per turn of a large tile's loop: its bookkeeping counts where two threads share a core's front end."""
+LARGE_TILE = 8
+"""The accumulators from which on a tile is large."""
 
 
 @dataclass(frozen=True)
@@ -111,25 +123,45 @@ def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str)
     a_rows, c_rows = _row_pointers(b, p, tile.rows, row, column)
     b_start = p.b.pointer if tile.in_panel else b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.b.column))
     wide = p.sum.with_lanes(tile.lanes)
-    starts: list[str] = []
-    for pointer in c_rows:
-        for v in range(tile.vectors):
-            if p.accumulate:
-                starts.append(_read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), tile.mask(v)))
-            else:
-                starts.append(b.const(wide, 0))
+
+    def held() -> list[str]:
+        return [
+            _read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), tile.mask(v))
+            for pointer in c_rows
+            for v in range(tile.vectors)
+        ]
+
+    zeros = [b.const(wide, 0)] * (tile.rows * tile.vectors)
+    if p.accumulate:
+        starts = held()
+    elif p.first is not None:
+        starts = b.when(p.first, lambda: zeros, held, [wide] * len(zeros))
+    else:
+        starts = zeros
     sums = _sum(b, p, tile, a_rows, b_start, starts)
-    if p.epilogue is None:
+
+    def plain() -> list[str]:
         for r, pointer in enumerate(c_rows):
             for v in range(tile.vectors):
                 at = _at(b, p.c.element, pointer, v, tile)
                 _write(b, p.c.element, wide, sums[r * tile.vectors + v], at, tile.mask(v))
-    elif p.epilogue.is_light or tile.rows == 1:
+        return []
+
+    def finish() -> list[str]:
+        if p.epilogue is None:
+            return plain()
+        if not p.epilogue.is_light and tile.rows > 1:
+            _finish_by_rows(b, p, p.epilogue, tile, row, column, sums)
+            return []
         for r, pointer in enumerate(c_rows):
-            _finish_row(b, p, p.epilogue, tile, fold(b, "add", row, str(r)), column, pointer,
-                        sums[r * tile.vectors : (r + 1) * tile.vectors])  # fmt: skip
+            of_row = sums[r * tile.vectors : (r + 1) * tile.vectors]
+            _finish_row(b, p, p.epilogue, tile, fold(b, "add", row, str(r)), column, pointer, of_row)
+        return []
+
+    if p.last is None or p.epilogue is None:
+        finish()
     else:
-        _finish_by_rows(b, p, p.epilogue, tile, row, column, sums)
+        b.when(p.last, finish, plain)
 
 
 def _row_pointers(b: FunctionBuilder, p: Problem, rows: int, row: str, column: str) -> tuple[list[str], list[str]]:
@@ -198,22 +230,44 @@ def _multiply(
     """The loop over one run of k."""
     wide = p.sum.with_lanes(tile.lanes)
 
-    def step(k: str, sums: list[str]) -> list[str]:
+    def turn(k: str, sums: list[str], steps: int) -> list[str]:
         b_row = b.gep(p.b.element, b_start, fold(b, "mul", k, p.b.row))
-        columns = [
-            _read(b, p.b.element, wide, _at(b, p.b.element, b_row, v, tile), tile.b_mask(v))
-            for v in range(tile.vectors)
-        ]
         k_offset = fold(b, "add", a_offset, fold(b, "mul", k, p.a.column))
-        out: list[str] = []
-        for r in range(tile.rows):
-            element = _read(b, p.a.element, p.sum, b.gep(p.a.element, a_rows[r], k_offset), None)
-            spread = b.splat(wide, element)
-            for v in range(tile.vectors):
-                out.append(_multiply_add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
-        return out
+        for u in range(steps):
+            if u:
+                b_row = b.gep(p.b.element, b_row, p.b.row)
+                k_offset = fold(b, "add", k_offset, p.a.column)
+            columns = [
+                _read(b, p.b.element, wide, _at(b, p.b.element, b_row, v, tile), tile.b_mask(v))
+                for v in range(tile.vectors)
+            ]
+            out: list[str] = []
+            for r in range(tile.rows):
+                element = _read(b, p.a.element, p.sum, b.gep(p.a.element, a_rows[r], k_offset), None)
+                spread = b.splat(wide, element)
+                for v in range(tile.vectors):
+                    out.append(_multiply_add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
+            sums = out
+        return sums
 
-    return b.loop("0", p.k, "1", step, [(wide, s) for s in sums])
+    state, start = list(sums), "0"
+    if tile.lanes and tile.rows * tile.vectors >= LARGE_TILE and p.k not in ("0", "1", "2", "3"):
+        start = whole_groups(b, "0", p.k, UNROLL)
+        state = b.loop("0", start, str(UNROLL), lambda k, s: turn(k, s, UNROLL), [(wide, s) for s in state])
+    if start == p.k:
+        return state
+    return b.loop(start, p.k, "1", lambda k, s: turn(k, s, 1), [(wide, s) for s in state])
+
+
+def whole_groups(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
+    """The end of the whole groups that fit between the bounds."""
+    if not lower.startswith("%") and not upper.startswith("%"):
+        return str(int(lower) + max(0, int(upper) - int(lower)) // group * group)
+    extent = fold(b, "sub", upper, lower)
+    if group & (group - 1) == 0:
+        return fold(b, "add", lower, b.binary("and", I64, extent, str(-group)))
+    groups = b.binary("udiv", I64, extent, str(group))
+    return fold(b, "add", lower, b.binary("mul", I64, groups, str(group)))
 
 
 def _finish_row(

@@ -13,6 +13,7 @@ from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, region, result_of, takes_epilogue
+from sardonyx.backends.llvm.lowering.pack import pack_columns
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region, inside
 from sardonyx.dialects.attributes import dims_of, dtype_of
@@ -137,11 +138,7 @@ def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool =
         return None
     target = plan.target
     width = panel_width(target, dtype.bits, m.static_value)
-    k, n = array.shape
-    panels = -(-n // width)
-    padded = np.zeros((k, panels * width), array.dtype)
-    padded[:, :n] = array
-    packed = np.ascontiguousarray(padded.reshape(k, panels, width).swapaxes(0, 1))
+    packed = pack_columns(array, width)
     one = Dim.of(1)
     return Matrix(plan.constant_array(packed, dtype), Dim.of(width), one, width)
 
