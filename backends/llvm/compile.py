@@ -13,10 +13,12 @@ from sardonyx.backends.llvm.codegen.text import ModuleText, Target
 from sardonyx.backends.llvm.fallback import HybridGraph, find_fallbacks
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.lowering.plan import LoweredGraph
+from sardonyx.backends.llvm.prepare import prepare
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import CompiledGraph
 from sardonyx.backends.llvm.slots import assign_slots
 from sardonyx.dialects.kernel.ops import KernelFuncOp, PlanOp
+from sardonyx.errors import UnsupportedError
 
 
 @contextmanager
@@ -72,7 +74,18 @@ def compile_native(module: ModuleOp, target: Target | None = None, options: Entr
     `target` is one that this machine runs (by default all that it has).
     """
     with _no_collection():
-        lowered = lower_graph(module, target)
+        lowered = _lowered(module, target)
         text, sizes = emit_module(lowered, target, options)
         body = jit.to_object(text)
     return CompiledGraph(lowered, sizes, jit.Library(body, ("entry", "entry_py")))
+
+
+def _lowered(module: ModuleOp, target: Target | None) -> LoweredGraph:
+    """The kernels and the plan of the prepared graph."""
+    prepared = prepare(module)
+    try:
+        return lower_graph(prepared, target)
+    except UnsupportedError:
+        if prepared is module:
+            raise
+        return lower_graph(module, target)  # so that the error names the caller's op

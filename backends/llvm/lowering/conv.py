@@ -1,7 +1,4 @@
-"""Lowerings of conv and conv_transpose: per image, the windows are laid out as columns and contracted with the weights.
-
-A 1x1 convolution with stride 1 and no padding contracts the image itself. The work buffers hold one image.
-"""
+"""Lowerings of conv and conv_transpose: which kernel does it (see the modules named `conv_…`)."""
 
 from __future__ import annotations
 
@@ -11,145 +8,62 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
-from sardonyx.backends.llvm.lowering.plan import Plan, lowers
-from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_nest, fill_buffer, row_major, steps
+from sardonyx.backends.llvm.lowering.conv_depthwise import depthwise_last
+from sardonyx.backends.llvm.lowering.conv_shape import Sliding, require_fit
+from sardonyx.backends.llvm.lowering.conv_tile import convolve
+from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, result_of, takes_epilogue
+from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
+from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_nest, row_major, steps
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.sx.conv import ConvOp, ConvTransposeOp
-from sardonyx.dialects.sx.windows import Windows
-from sardonyx.errors import UnsupportedError
+from sardonyx.dialects.sx.windows import Windows, channels_second
 
 
-def paddings(windows: Windows, sizes: Sequence[Dim], counts: Sequence[Dim]) -> list[tuple[Dim, Dim]]:
-    """(before, after) per spatial axis as expressions; SAME pads depend on the size."""
-    out: list[tuple[Dim, Dim]] = []
-    for at, (size, count) in enumerate(zip(sizes, counts, strict=True)):
-        if not windows.same:
-            before, after = windows.pads[at]
-            out.append((Dim.of(before), Dim.of(after)))
-            continue
-        total = Dim.max(0, (count - 1) * windows.strides[at] + windows.reach(at) - size)
-        small = total // 2
-        out.append((small, total - small) if windows.auto_pad == "SAME_UPPER" else (total - small, small))
-    return out
+def _columns(op: ConvOp) -> int:
+    """The result's trailing dims that are columns for an epilogue: the channels, or the pixels."""
+    return 1 if op.channels_are_last[1] else len(dims_of(op.output)) - 2
 
 
-def require_fit(plan: Plan, counts: Sequence[Dim]) -> None:
-    """Refuse a run in which no window fits."""
-    for at, count in enumerate(counts):
-        low = count.bounds[0]
-        if low is None or low < 0:
-            index = plan.dim(count)
-            failure = plan.failure(f"no window fits into spatial axis {at}")
-            plan.body.require(plan.body.compare("sge", index, 0), failure, index)
-
-
-@lowers(ConvOp)
-def _conv(plan: Plan, op: ConvOp) -> None:
-    if op.channels_are_last != (False, False):
-        raise UnsupportedError(f"the layout {op.attr('layout')} has no native form yet")
-    x, w, out = dims_of(op.x), dims_of(op.w), dims_of(op.output)
+@takes_epilogue(ConvOp, columns=_columns)
+def _conv(plan: Plan, op: ConvOp, fused: Fused | None) -> None:
+    last = op.channels_are_last
+    x, w = channels_second(dims_of(op.x), last[0]), dims_of(op.w)
+    out = channels_second(dims_of(op.output), last[1])
     group, dtype = op.attr("group"), dtype_of(op.x)
     plan.require_equal(x[1], w[1] * group, "conv: x has {0} channels, w asks for {1}")
+    plan.require_equal(w[0], (w[0] // group) * group, "conv: {0} output channels are no multiple of the group")
     if op.b is not None:
         plan.require_equal(dims_of(op.b)[0], w[0], "conv: b has {0} elements for {1} output channels")
-    windows, counts = op.windows(w[2:]), out[2:]
-    require_fit(plan, counts)
-    pads = paddings(windows, x[2:], counts)
-    padded = [size + before + after for size, (before, after) in zip(x[2:], pads, strict=True)]
-    needs_pads = any(p.static_value != 0 for pair in pads for p in pair)
-    direct = not needs_pads and all(k.static_value == 1 for k in windows.kernel) and set(windows.strides) == {1}
-    channels, rows = w[1], w[0] // group
-    pixels, taps = Dim.product(counts), Dim.product([channels, *windows.kernel])
-    target = plan.new_buffer(op.output)
-    border = None
-    if needs_pads:
-        extents = [plan.dim(d) for d in (x[1], *padded)]
-        border = plan.workspace(dtype, extents)
-        fill_buffer(plan, dtype, border, plan.count([x[1], *padded]), 0)
-    columns = None if direct else plan.workspace(dtype, [plan.dim(taps), plan.dim(pixels)])
-
-    kernel = plan.kernel("conv")
-    image, weights = kernel.read(op.x), kernel.read(op.w)
-    bias = None if op.b is None else kernel.read(op.b)
-    result = kernel.write_buffer(target)
-    frame = None if border is None else kernel.write_buffer(border)
-    patch = None if columns is None else kernel.write_buffer(columns)
-    interior, unfold = None, None
-    if border is not None:
-        interior = steps(
-            plan,
-            kernel,
-            [axis(d, s, t) for d, s, t in zip(x[1:], row_major(x[1:]), row_major([x[1], *padded]), strict=True)],
-        )
-        first = Dim.sum(before * stride for (before, _), stride in zip(pads, row_major(padded), strict=True))
-        start = kernel.extent(first)
+    shape = Sliding.of(plan, op.windows(w[2:]), x, out)
+    stage = chain(dtype, _bias(op, last[1], w[0]), fused)
+    target = plan.new_buffer(result_of(op, fused))
+    operands = (op.x, op.w)
+    if w[1].static_value == 1 and x[1].static_value == group and w[0].static_value == group and last == (True, True):
+        depthwise_last(plan, shape, operands, target, stage)
     else:
-        start = kernel.index(0)
-    if columns is not None:
-        unfold = steps(plan, kernel, _unfold_axes(windows, channels, padded, counts))
-    size_in, size_out = kernel.extent(Dim.product(x[1:])), kernel.extent(Dim.product(out[1:]))
-    group_in = kernel.extent(Dim.product([channels, *(padded if border is not None else x[2:])]))
-    m, n, k = (kernel.extent(d) for d in (rows, pixels, taps))
-
-    def per_image(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
-        at_in, at_out = b.times(number, size_in), b.times(number, size_out)
-        source, base = image, at_in
-        if frame is not None and interior is not None:
-            copy_nest(b, interior, (image, at_in), (frame, start))
-            source, base = frame, b.index(0)
-
-        def per_group(g: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
-            there = g.plus(base, g.times(index, group_in))
-            data, offset = source, there
-            if patch is not None and unfold is not None:
-                copy_nest(g, unfold, (source, there), (patch, 0))
-                data, offset = patch, g.index(0)
-            here = g.plus(at_out, g.times(g.times(index, m), n))
-            if bias is not None:
-                _fill_rows(g, bias, g.times(index, m), result, here, m, n)
-            g.add(
-                ContractOp(
-                    (weights, data, result),
-                    [m, n, k],
-                    [g.times(g.times(index, m), k), offset, here],
-                    [k, g.index(1), n, g.index(1), n],
-                    bias is not None,
-                )
-            )
-
-        b.loop(group, per_group)
-
-    kernel.loop(kernel.extent(x[0]), per_image)
-    kernel.launch()
+        convolve(plan, shape, operands, group, target, last, stage)
 
 
-def _unfold_axes(windows: Windows, channels: Dim, sizes: Sequence[Dim], counts: Sequence[Dim]) -> list[Axis]:
-    """Columns [channels, taps…, positions…] out of an image [channels, sizes…]."""
-    image = row_major([channels, *sizes])
-    shape = [channels, *windows.kernel, *counts]
-    source = [image[0]]
-    source += [s * d for s, d in zip(image[1:], windows.dilations, strict=True)]
-    source += [s * d for s, d in zip(image[1:], windows.strides, strict=True)]
-    return [axis(d, s, t) for d, s, t in zip(shape, source, row_major(shape), strict=True)]
+def _bias(op: ConvOp, last: bool, channels: Dim) -> Stage | None:
+    """Adds the bias in the compute dtype."""
+    vector = op.b
+    if vector is None:
+        return None
+    dtype = dtype_of(vector)
+    wide = compute_dtype(dtype)
 
+    def stage(kernel: Kernel) -> Point:
+        buffer, number = kernel.read(vector), kernel.extent(channels)
 
-def _fill_rows(
-    b: Body, bias: SSAValue, first: IndexLike, target: SSAValue, at: IndexLike, m: SSAValue, n: SSAValue
-) -> None:
-    """Give every element of row i the bias of channel i."""
+        def point(b: Body, total: SSAValue, row: IndexLike, column: IndexLike) -> SSAValue:
+            channel = column if last else b.index_math("floormod", row, number)
+            return b.arithmetic("add", wide, total, b.convert(b.load(buffer, channel), dtype, wide))
 
-    def row(r: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
-        value = r.load(bias, r.plus(first, i))
-        start = r.plus(at, r.times(i, n))
+        return point
 
-        def cell(c: Body, j: SSAValue, _: Sequence[SSAValue]) -> None:
-            c.store(value, target, c.plus(start, j))
-
-        r.loop(n, cell, vector=True)
-
-    b.loop(m, row)
+    return stage
 
 
 @lowers(ConvTransposeOp)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
-from sardonyx.backends.llvm.lowering.conv import paddings, require_fit
+from sardonyx.backends.llvm.lowering.conv_shape import paddings, require_fit
 from sardonyx.backends.llvm.lowering.elementwise import nest
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
 from sardonyx.backends.llvm.lowering.region import axis, copy_region, fill_buffer, row_major

@@ -1,0 +1,236 @@
+"""What convolutions and pools share: where windows lie, padding, and images in a padded frame with channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
+from sardonyx.backends.llvm.lowering.plan import Plan
+from sardonyx.backends.llvm.lowering.region import row_major
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.sx.windows import Windows
+
+TURNED = 16
+"""Pixels that are taken at a time where channels are put elsewhere: a line of the cache."""
+
+
+def paddings(windows: Windows, sizes: Sequence[Dim], counts: Sequence[Dim]) -> list[tuple[Dim, Dim]]:
+    """(before, after) per spatial axis as expressions; SAME pads depend on the size."""
+    out: list[tuple[Dim, Dim]] = []
+    for at, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        if not windows.same:
+            before, after = windows.pads[at]
+            out.append((Dim.of(before), Dim.of(after)))
+            continue
+        total = Dim.max(0, (count - 1) * windows.strides[at] + windows.reach(at) - size)
+        small = total // 2
+        out.append((small, total - small) if windows.auto_pad == "SAME_UPPER" else (total - small, small))
+    return out
+
+
+def require_fit(plan: Plan, counts: Sequence[Dim]) -> None:
+    """Refuse a run in which no window fits."""
+    for at, count in enumerate(counts):
+        low = count.bounds[0]
+        if low is None or low < 0:
+            index = plan.dim(count)
+            failure = plan.failure(f"no window fits into spatial axis {at}")
+            plan.body.require(plan.body.compare("sge", index, 0), failure, index)
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Windows over the spatial axes of a batch of images.
+
+    `sizes` and `counts` are the spatial extents of the data and of the result, `pads` what lies around the data.
+    """
+
+    windows: Windows
+    batch: Dim
+    channels: Dim
+    sizes: tuple[Dim, ...]
+    counts: tuple[Dim, ...]
+    pads: tuple[tuple[Dim, Dim], ...]
+
+    @staticmethod
+    def of(plan: Plan, windows: Windows, x: Sequence[Dim], out: Sequence[Dim]) -> Sliding:
+        """`x` and `out` are the dims [N, C, D1, …] of data and result; refuses a run in which no window fits."""
+        require_fit(plan, out[2:])
+        pads = paddings(windows, x[2:], out[2:])
+        return Sliding(windows, x[0], x[1], tuple(x[2:]), tuple(out[2:]), tuple(pads))
+
+    @property
+    def is_padded(self) -> bool:
+        return any(p.static_value != 0 for pair in self.pads for p in pair)
+
+    @property
+    def padded(self) -> list[Dim]:
+        """The spatial extents with the padding."""
+        return [size + before + after for size, (before, after) in zip(self.sizes, self.pads, strict=True)]
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each window is the element at its own place."""
+        ones = all(k.static_value == 1 for k in self.windows.kernel) and set(self.windows.strides) == {1}
+        return ones and not self.is_padded
+
+
+def framed(plan: Plan, dtype: DType, data: SSAValue, shape: Sliding, last: bool) -> SSAValue:
+    """The plan-level buffer of the images [N, padded D1, …, C] with zeros around them.
+
+    `data` is the buffer of the operand, whose channels are last or second. It is that itself where there is nothing to
+    do; otherwise one kernel writes every row of the frame once.
+    """
+    if last and not shape.is_padded:
+        return data
+    extents = [shape.batch, *shape.padded, shape.channels]
+    target = plan.workspace(dtype, [plan.dim(d) for d in extents])
+    kernel = plan.kernel("frame")
+    read, write = kernel.read_buffer(data), kernel.write_buffer(target)
+    channels, width = kernel.extent(shape.channels), kernel.extent(shape.sizes[-1])
+    inside, padded = kernel.extents(shape.sizes[:-1]), kernel.extents(shape.padded[:-1])
+    before = [kernel.extent(b) for b, _ in shape.pads]
+    left = kernel.extent(shape.pads[-1][0] * shape.channels)
+    right = kernel.extent(shape.pads[-1][1] * shape.channels)
+    run = kernel.extent(shape.sizes[-1] * shape.channels)
+    line = kernel.extent(shape.padded[-1] * shape.channels)
+    plane = kernel.outer(plan.count(shape.sizes))
+    zero = kernel.const(dtype, 0)
+
+    def zeros(b: Body, at: IndexLike, count: IndexLike) -> None:
+        def cell(c: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
+            c.store(zero, write, c.plus(at, i))
+
+        b.loop(count, cell, vector=True)
+
+    def body(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+        image, places = places_of(b, number, padded)
+        at = b.times(number, line)
+        valid: SSAValue | None = None
+        row: IndexLike = 0
+        for place, extent, margin in zip(places, inside, before, strict=False):
+            own = b.minus(place, margin)
+            there = b.both(b.compare("sge", own, 0), b.compare("slt", own, extent))
+            valid = there if valid is None else b.both(valid, there)
+            row = b.plus(b.times(row, extent), own)
+
+        def fill(w: Body) -> None:
+            zeros(w, at, left)
+            start = w.plus(at, left)
+            if last:
+                source = w.times(w.plus(w.times(image, _product(w, inside)), row), run)
+
+                def cell(c: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
+                    c.store(c.load(read, c.plus(source, i)), write, c.plus(start, i))
+
+                w.loop(run, cell, vector=True)
+            else:
+                source = w.plus(w.times(image, w.times(channels, plane)), w.times(row, width))
+                turned(w, (channels, plane), width, (read, source), (write, start), channels)
+            zeros(w, w.plus(start, run), right)
+
+        if valid is None:
+            fill(b)
+        else:
+            b.when(valid, lambda w: fill(w), lambda w: zeros(w, at, line))
+
+    kernel.loop(kernel.outer(plan.count([shape.batch, *shape.padded[:-1]])), body, parallel=True)
+    kernel.launch()
+    return target
+
+
+def _product(b: Body, extents: Sequence[IndexLike]) -> IndexLike:
+    total: IndexLike = 1
+    for extent in extents:
+        total = b.times(total, extent)
+    return total
+
+
+def places_of(b: Body, number: SSAValue, extents: Sequence[SSAValue]) -> tuple[IndexLike, list[SSAValue]]:
+    """A flat number as (what is left in front, the place along each of these extents)."""
+    places: list[SSAValue] = []
+    rest: IndexLike = number
+    for extent in reversed(extents):
+        places.append(b.index_math("floormod", rest, extent))
+        rest = b.index_math("floordiv", rest, extent)
+    return rest, places[::-1]
+
+
+def turned(
+    b: Body,
+    channels: tuple[IndexLike, IndexLike],
+    pixels: IndexLike,
+    source: tuple[SSAValue, IndexLike],
+    target: tuple[SSAValue, IndexLike],
+    pixel_step: IndexLike,
+) -> None:
+    """Put channels last: element (c, p) of the source, whose pixels lie side by side, goes to `p * pixel_step + c`.
+
+    `channels` is their number and their stride in the source, `source` and `target` are (buffer, offset).
+    """
+    count, stride = channels
+
+    def block(outer: Body, first: SSAValue, _: Sequence[SSAValue]) -> None:
+        end = outer.index_math("min", outer.plus(first, TURNED), pixels)
+
+        def channel(inner: Body, c: SSAValue, _: Sequence[SSAValue]) -> None:
+            start = inner.plus(source[1], inner.times(c, stride))
+            there = inner.plus(target[1], c)
+
+            def pixel(at: Body, p: SSAValue, _: Sequence[SSAValue]) -> None:
+                value = at.load(source[0], at.plus(start, p))
+                at.store(value, target[0], at.plus(there, at.times(p, pixel_step)))
+
+            inner.loop(end, pixel, lower=first, vector=True)
+
+        outer.loop(count, channel)
+
+    b.loop(pixels, block, step=TURNED)
+
+
+Change = Callable[[Body, SSAValue, IndexLike, IndexLike], SSAValue]
+"""`change(body, element, channel, pixel)` gives what is stored."""
+
+
+def turned_back(
+    b: Body,
+    channels: tuple[IndexLike, IndexLike],
+    pixels: tuple[IndexLike, IndexLike],
+    source: tuple[SSAValue, IndexLike, IndexLike],
+    target: tuple[SSAValue, IndexLike, IndexLike],
+    change: Change,
+) -> None:
+    """The reverse for a block of channels and pixels, each (first, number).
+
+    `source` is (buffer, offset, pixels' step), `target` (buffer, offset, channels' step).
+    """
+    first, count = channels
+    start, number = pixels
+    stop = b.plus(start, number)
+
+    def block(outer: Body, at: SSAValue, _: Sequence[SSAValue]) -> None:
+        end = outer.index_math("min", outer.plus(at, TURNED), stop)
+
+        def channel(inner: Body, k: SSAValue, _: Sequence[SSAValue]) -> None:
+            c = inner.plus(first, k)
+            read = inner.plus(source[1], c)
+            write = inner.plus(target[1], inner.times(c, target[2]))
+
+            def pixel(deep: Body, p: SSAValue, _: Sequence[SSAValue]) -> None:
+                value = deep.load(source[0], deep.plus(read, deep.times(p, source[2])))
+                deep.store(change(deep, value, c, p), target[0], deep.plus(write, p))
+
+            inner.loop(end, pixel, lower=at, vector=True)
+
+        outer.loop(count, channel)
+
+    b.loop(stop, block, lower=start, step=TURNED)
+
+
+def strides_last(shape: Sliding) -> list[Dim]:
+    """The strides of the padded frame along the spatial axes, in elements."""
+    return [stride * shape.channels for stride in row_major(shape.padded)]

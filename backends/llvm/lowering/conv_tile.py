@@ -1,0 +1,266 @@
+"""Convolutions as contractions over padded images with channels last: no columns are laid out.
+
+A window's row is one run of the frame, so k is (kernel rows) segments of (kernel width * channels) elements; m counts
+the output pixels of an image, n the output channels. Weights that are constant are packed into panels now. An image is
+cut into blocks of pixels and, where there are few of these, of channels; the grid follows from the shape alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from sardonyx.backends.llvm.codegen.contract_shape import panel_width
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
+from sardonyx.backends.llvm.lowering.conv_shape import Sliding, framed, strides_last, turned_back
+from sardonyx.backends.llvm.lowering.epilogue import Stage, region
+from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
+from sardonyx.backends.llvm.lowering.region import axis, copy_region, row_major
+from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dtypes import DType, float32
+from sardonyx.dialects.kernel.contract import ContractOp
+from sardonyx.dialects.sx.constant import ConstantOp
+
+ROWS = 96
+"""Pixels of a block: what they read stays in the second-level cache while the panels of weights pass by."""
+UNITS = 16
+"""Into at least so many parts the work is cut, if it has that many."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A matrix [k, channels of a group] per group in a plan-level buffer; `packed` is the width of its panels."""
+
+    buffer: SSAValue
+    size: Dim
+    """Elements from group to group."""
+    packed: int | None
+
+
+def weights_of(plan: Plan, value: SSAValue, group: int, dtype: DType, rows: int | None) -> Weights:
+    """The weights [M, C / group, k1, …] as matrices whose rows are (k1, …, channel).
+
+    Constant ones are packed here, 16-bit ones as float32; others are put in order by a kernel.
+    """
+    dims = dims_of(value)
+    per_group, inner = dims[0] // group, Dim.product(dims[1:])
+    owner = value.owner
+    if isinstance(owner, ConstantOp) and dtype.is_float:
+        width = panel_width(plan.target, max(dtype.bits, 32), rows)
+        packed = pack_weights(owner.array(), group, width)
+        wide = float32 if dtype.bits == 16 else dtype
+        buffer = plan.constant_array(packed.astype(wide.numpy), wide)
+        return Weights(buffer, Dim.of(prod(packed.shape[1:])), width)
+    kernel = dims[2:]
+    buffer = plan.workspace(dtype, [plan.dim(Dim.of(group) * inner * per_group)])
+    taps = Dim.product(kernel)
+    source = [per_group * inner, *row_major(kernel), taps, inner]
+    extents = [Dim.of(group), *kernel, dims[1], per_group]
+    axes = [axis(e, s, t) for e, s, t in zip(extents, source, row_major(extents), strict=True)]
+    copy_region(plan, "weights", axes, plan.buffer(value), buffer)
+    return Weights(buffer, inner * per_group, None)
+
+
+def pack_weights(w: np.ndarray, group: int, width: int) -> np.ndarray:
+    """[M, C / group, k1, …] as [group, panels, k, width], filled up with zeros."""
+    m, channels = w.shape[:2]
+    per_group, inner = m // group, prod(w.shape[1:])
+    panels = max(1, -(-per_group // width))
+    rows = np.moveaxis(w.reshape(group, per_group, channels, *w.shape[2:]), (1, 2), (-1, -2))
+    padded = np.zeros((group, max(inner, 1), panels * width), w.dtype)
+    padded[:, :inner, :per_group] = rows.reshape(group, inner, per_group)
+    return np.ascontiguousarray(padded.reshape(group, max(inner, 1), panels, width).swapaxes(1, 2))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Pixels of an image plane in blocks of `rows`, channels of a group in blocks of `columns`; `planes` counts the
+    planes (of all images)."""
+
+    planes: Dim
+    pixels: Dim
+    rows: int
+    columns: IndexLike
+    splits: IndexLike
+
+    @property
+    def blocks(self) -> Dim:
+        return self.pixels.ceildiv(self.rows)
+
+
+def _grid(plan: Plan, planes: Dim, pixels: Dim, group: int, per_group: Dim, width: int) -> Grid:
+    rows = ROWS
+    known = pixels.static_value
+    if known is not None:
+        blocks = max(1, round(known / ROWS))
+        rows = max(1, -(-known // blocks))
+        if blocks > 1:
+            rows = -(-rows // 6) * 6
+    body = plan.body
+    units = plan.product(plan.count([planes, group]), plan.dim(pixels.ceildiv(rows)))
+    panels = plan.dim(per_group.ceildiv(width))
+    wanted = body.index_math("min", panels, body.index_math("ceildiv", UNITS, body.index_math("max", units, 1)))
+    each = body.index_math("max", body.index_math("ceildiv", panels, body.index_math("max", wanted, 1)), 1)
+    return Grid(planes, pixels, rows, body.times(each, width), body.index_math("ceildiv", panels, each))
+
+
+def convolve(
+    plan: Plan,
+    shape: Sliding,
+    operands: tuple[SSAValue, SSAValue],
+    group: int,
+    target: SSAValue,
+    last: tuple[bool, bool],
+    stage: Stage | None,
+) -> None:
+    """Launch the convolution of `operands` (data and weights) into the buffer `target`.
+
+    `last` says whether the channels are last in the data and in the result; `stage` is what sums go through, whose
+    rows and columns are those of the result: (batch and pixels, channel), or (batch and channel, pixels).
+    """
+    x, w = operands
+    dtype = dtype_of(x)
+    wide = compute_dtype(dtype)
+    out_channels = dims_of(w)[0]
+    per_group = out_channels // group
+    frame = framed(plan, dtype, plan.buffer(x), shape, last[0])
+
+    windows, strides = shape.windows, strides_last(shape)
+    # Where each window is one element, the pixels of all images are one long row.
+    flat = shape.is_pointwise and (last[1] or shape.batch.static_value == 1)
+    above = () if flat else shape.counts[:-2]
+    planes = Dim.of(1) if flat else Dim.product([shape.batch, *above])
+    pixels = Dim.product([shape.batch, *shape.counts]) if flat else Dim.product(shape.counts[-2:])
+    weights = weights_of(plan, w, group, dtype, None)
+    grid = _grid(plan, planes, pixels, group, per_group, weights.packed or 16)
+    sums = target if last[1] else plan.workspace(wide, [plan.count([shape.batch, *shape.counts, out_channels])])
+
+    kernel = plan.kernel("conv")
+    image, matrix, result = kernel.read_buffer(frame), kernel.read_buffer(weights.buffer), kernel.write_buffer(sums)
+    turned = None if last[1] else kernel.write_buffer(target)
+    point = None if stage is None else stage(kernel)
+    segments, run = _segments(kernel, shape, strides, group)
+    a_m = kernel.extent(strides[-1] * windows.strides[-1])
+    pairs: list[SSAValue] = []
+    if not flat and len(shape.counts) > 1:
+        pairs = [kernel.extent(shape.counts[-1]), kernel.extent(strides[-2] * windows.strides[-2])]
+    plane_pixels, channels = kernel.extent(pixels), kernel.extent(out_channels)
+    of_group, in_group = kernel.extent(per_group), kernel.extent(shape.channels // group)
+    inner = kernel.extent(Dim.product(dims_of(w)[1:]))
+    group_size = kernel.extent(weights.size)
+    image_size = kernel.extent(Dim.product([*shape.padded, shape.channels]))
+    upper = kernel.extents(above)
+    upper_steps = [kernel.extent(s * t) for s, t in zip(strides, windows.strides)][: len(upper)]
+    blocks, splits, columns = kernel.extent(grid.blocks), kernel.outer(grid.splits), kernel.outer(grid.columns)
+    image_pixels = kernel.extent(Dim.product(shape.counts))
+    outer_step = kernel.times(kernel.extent(shape.counts[-1]), channels) if pairs else None
+
+    def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+        rest, (plane_group, block, split) = _places(b, number, (group, blocks, splits))
+        image_number, places = _places(b, rest, upper)
+        a_at = b.plus(b.times(image_number, image_size), b.times(plane_group, in_group))
+        for place, step in zip(places, upper_steps, strict=True):
+            a_at = b.plus(a_at, b.times(place, step))
+        first = b.times(block, grid.rows)
+        rows = _part(b, plane_pixels, first, grid.rows)
+        start = b.times(split, columns)
+        width = _part(b, of_group, start, columns)
+        channel = b.plus(b.times(plane_group, of_group), start)
+        before = b.times(rest, plane_pixels)
+        b_at = b.times(plane_group, group_size)
+        b_at = b.plus(b_at, b.times(start, inner) if weights.packed else start)
+        row_pairs: list[SSAValue] = []
+        c_at = b.plus(b.times(before, channels), channel)
+        if pairs and outer_step is not None:
+            row_pairs = [b.index(first), pairs[0], pairs[1], outer_step]
+        else:
+            a_at = b.plus(a_at, b.times(first, a_m))
+            c_at = b.plus(c_at, b.times(first, channels))
+        epilogue = None
+        if turned is None:
+            epilogue = region(b, dtype, point, b.plus(before, first), channel)
+        b.add(
+            ContractOp(
+                (image, matrix, result),
+                [b.index(rows), b.index(width), run],
+                [b.index(a_at), b.index(b_at), b.index(c_at)],
+                [a_m, b.index(1), of_group, b.index(1), channels],
+                packed=weights.packed,
+                rows=row_pairs,
+                segments=segments,
+                epilogue=epilogue,
+            )
+        )
+        if turned is None:
+            return
+
+        def change(at: Body, value: SSAValue, c: IndexLike, p: IndexLike) -> SSAValue:
+            if point is None:
+                return at.convert(value, wide, dtype)
+            return point(at, value, at.plus(at.times(image_number, channels), c), p)
+
+        inside = b.plus(b.times(_flat(b, places, upper), plane_pixels), first)
+        source = b.times(b.times(image_number, image_pixels), channels)
+        there = b.times(b.times(image_number, image_pixels), channels)
+        turned_back(
+            b, (channel, width), (inside, rows), (result, source, channels), (turned, there, image_pixels), change
+        )
+
+    kernel.loop(
+        kernel.outer(plan.product(plan.product(plan.count([planes, group]), plan.dim(grid.blocks)), grid.splits)),
+        unit,
+        parallel=True,
+    )
+    kernel.launch()
+
+
+def _segments(kernel: Kernel, shape: Sliding, strides: Sequence[Dim], group: int) -> tuple[list[SSAValue], SSAValue]:
+    """The runs of a window in the frame as (count, stride) pairs, and the length of one."""
+    windows = shape.windows
+    out: list[SSAValue] = []
+    for extent, stride, dilation in zip(windows.kernel[:-1], strides[:-1], windows.dilations[:-1], strict=True):
+        if extent.static_value != 1:
+            out += [kernel.extent(extent), kernel.extent(stride * dilation)]
+    width = windows.kernel[-1]
+    if width.static_value == 1:
+        return out, kernel.extent(shape.channels // group)
+    if group == 1 and windows.dilations[-1] == 1:
+        return out, kernel.extent(width * shape.channels)
+    out += [kernel.extent(width), kernel.extent(strides[-1] * windows.dilations[-1])]
+    return out, kernel.extent(shape.channels // group)
+
+
+def _places(b: Body, number: IndexLike, extents: Sequence[IndexLike]) -> tuple[IndexLike, list[IndexLike]]:
+    """A flat number as (what is left in front, the place along each of these extents); extents of 1 cost nothing."""
+    places: list[IndexLike] = []
+    rest = number
+    for extent in reversed(extents):
+        if number_of(extent) == 1:
+            places.append(0)
+            continue
+        places.append(b.index_math("floormod", rest, extent))
+        rest = b.index_math("floordiv", rest, extent)
+    return rest, places[::-1]
+
+
+def _flat(b: Body, places: Sequence[IndexLike], extents: Sequence[IndexLike]) -> IndexLike:
+    flat: IndexLike = 0
+    for place, extent in zip(places, extents, strict=True):
+        flat = b.plus(b.times(flat, extent), place)
+    return flat
+
+
+def _part(b: Body, whole: IndexLike, start: IndexLike, size: IndexLike) -> IndexLike:
+    """The length of the block that starts there."""
+    total, each = number_of(whole), number_of(size)
+    if total is not None and each is not None:
+        if total <= each:
+            return total
+        if total % each == 0:
+            return each
+    return b.index_math("min", size, b.minus(whole, start))

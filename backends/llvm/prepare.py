@@ -1,0 +1,25 @@
+"""What native compilation does to a graph before it is lowered: passes that pay here, on a copy of its own."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from sardonyx.dialects.sx.conv import ConvOp
+from sardonyx.dialects.sx.norm import BatchNormOp
+from sardonyx.dialects.sx.pool import PoolOp
+from sardonyx.passes.channels_last import ChannelsLastPass
+from sardonyx.passes.fold_batch_norm import FoldBatchNormPass
+
+PASSES = (FoldBatchNormPass(), ChannelsLastPass())
+
+
+def prepare(module: ModuleOp) -> ModuleOp:
+    """The graph to lower: a copy, or the module itself where the passes have nothing to do."""
+    if not any(isinstance(op, ConvOp | BatchNormOp | PoolOp) for op in module.walk()):
+        return module
+    copy = module.clone()
+    for mine, theirs in zip(module.walk(), copy.walk(), strict=True):
+        theirs.location = mine.location
+    for one in PASSES:
+        one.execute(copy)
+    return copy
