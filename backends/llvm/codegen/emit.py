@@ -14,19 +14,16 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from sardonyx.backends.llvm.codegen.memory import gather_lanes, load_lanes
+from sardonyx.backends.llvm.codegen.memory import gather_lanes, load_lanes, store_lanes
 from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import (
     Value,
     add_index,
     as_held,
     as_value,
-    combine,
     fold,
     from_memory,
-    identity,
     memory_type,
-    reduce_lanes,
     scalar_type,
     to_memory,
     to_vector,
@@ -37,7 +34,6 @@ from sardonyx.dialects.kernel.ops import (
     IfOp,
     KernelFuncOp,
     LoadOp,
-    LoopOp,
     RequireOp,
     StoreOp,
     YieldOp,
@@ -64,13 +60,15 @@ def emits(*ops: type[Operation]) -> Callable[[Emitter], Emitter]:
 class KernelEmitter:
     """The state of one walk: the function being built, the values so far and the lanes of the innermost vector loop.
 
-    `mask` is an i1 vector where some lanes stand beyond the end: they must not touch memory.
+    `mask` is an i1 vector where some lanes stand beyond the end: they must not touch memory. `active` is how many lanes
+    take part where those are the first ones, as in the rest of a vector loop.
     """
 
     builder: FunctionBuilder
     values: dict[SSAValue, Value] = field(default_factory=dict)
     lanes: int = 0
     mask: str | None = None
+    active: str | None = None
     split_outermost: bool = True
     on_failure: Callable[[KernelEmitter, int, Sequence[str]], None] | None = None
 
@@ -142,146 +140,6 @@ def _leave_shown(e: KernelEmitter, failure: int, shown: Sequence[str]) -> None:
 # ---- structure
 
 
-@emits(LoopOp)
-def _loop(e: KernelEmitter, op: LoopOp) -> None:
-    lower, upper = e.scalar(op.lower), e.scalar(op.upper)
-    if op.parallel is not None and e.split_outermost and not op.initial:
-        lower, upper = _chunk(e, lower, upper)
-    outer_split, e.split_outermost = e.split_outermost, False
-    if op.vector is not None and not e.lanes:
-        results = _vector_loop(e, op, lower, upper)
-    else:
-        results = _plain_loop(e, op, lower, upper, [e.text(v) for v in op.initial])
-    e.split_outermost = outer_split
-    for result, text in zip(op.results, results, strict=True):
-        e.define(result, text)
-
-
-def _chunk(e: KernelEmitter, lower: str, upper: str) -> tuple[str, str]:
-    """The chunk's part of the range. Iterations are independent, so the number of chunks changes no result."""
-    b = e.builder
-    extent = b.binary("sub", I64, upper, lower)
-    whole = b.icmp("eq", I64, "%chunks", "1")
-
-    def part() -> list[str]:
-        per = b.binary("udiv", I64, b.binary("add", I64, extent, b.binary("sub", I64, "%chunks", "1")), "%chunks")
-        start = b.binary("add", I64, lower, b.binary("mul", I64, per, "%chunk"))
-        end = b.binary("add", I64, start, per)
-        start = b.intrinsic("llvm.smin", I64, [(I64, start), (I64, upper)])
-        end = b.intrinsic("llvm.smin", I64, [(I64, end), (I64, upper)])
-        return [start, end]
-
-    bounds = b.when(whole, lambda: [lower, upper], part, [I64, I64])
-    return bounds[0], bounds[1]
-
-
-def _static_extent(lower: str, upper: str) -> int | None:
-    """The number of steps of 1 between two bounds, where both are numbers."""
-    if lower.startswith("%") or upper.startswith("%"):
-        return None
-    return max(0, int(upper) - int(lower))
-
-
-def _turns(
-    b: FunctionBuilder,
-    bounds: tuple[str, str],
-    step: int,
-    body: Callable[[str, list[str]], list[str]],
-    carried: Sequence[tuple[LType, str]],
-) -> list[str]:
-    """A loop; nothing, or its body alone, where it is known to have no turn or one."""
-    extent = _static_extent(*bounds)
-    turns = None if extent is None else -(-extent // step)
-    if turns == 0:
-        return [text for _, text in carried]
-    if turns == 1:
-        return body(bounds[0], [text for _, text in carried])
-    return b.loop(bounds[0], bounds[1], str(step), body, carried)
-
-
-def _plain_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str, initial: Sequence[str]) -> list[str]:
-    """One iteration at a time; inside a vector loop the carried values are vectors."""
-    block = op.body.block
-    types = [e.type_of(v) for v in op.initial]
-
-    def body(index: str, carried: list[str]) -> list[str]:
-        e.values[block.args[0]] = Value(index, I64)
-        for argument, text in zip(block.args[1:], carried, strict=True):
-            e.define(argument, text)
-        return [e.text(v) for v in e.emit_block(block)]
-
-    return _turns(e.builder, (lower, upper), op.step.value.data, body, list(zip(types, initial, strict=True)))
-
-
-def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[str]:
-    """Whole vectors first, then one element at a time; reductions keep partial results per lane."""
-    b = e.builder
-    block = op.body.block
-    lanes = b.target.lanes()
-    kinds = op.kinds
-    initial = [e.scalar(v) for v in op.initial]
-    scalars = [scalar_type(v.type) for v in op.initial]
-    extent = _static_extent(lower, upper)
-    if extent is not None and extent < lanes:
-        return _plain_loop(e, op, lower, upper, initial)
-    unroll = 4 if kinds and _is_light(block) and (extent is None or extent >= 4 * lanes) else 1
-
-    def lane_body(index: str, carried: list[str]) -> list[str]:
-        e.lanes = lanes
-        e.values[block.args[0]] = Value(index, I64, "1")
-        for argument, text in zip(block.args[1:], carried, strict=True):
-            e.define(argument, text)
-        results = [e.text(v) for v in e.emit_block(block)]
-        e.lanes = 0
-        return results
-
-    def group(index: str, carried: list[str]) -> list[str]:
-        out: list[str] = []
-        width = len(kinds)
-        for part in range(unroll):
-            at = index if part == 0 else fold(b, "add", index, str(part * lanes))
-            out += lane_body(at, carried[part * width : (part + 1) * width])
-        return out
-
-    wide = [ty.with_lanes(lanes) for ty in scalars]
-    neutral = [f"splat ({ty} {identity(kind, ty)})" for kind, ty in zip(kinds, scalars, strict=True)]
-    carried = list(zip(wide, neutral, strict=True))
-    at = lower
-    if unroll > 1:
-        end = _whole_groups(b, at, upper, lanes * unroll)
-        sums = _turns(b, (at, end), lanes * unroll, group, carried * unroll)
-        partial: list[str] = []
-        for k, kind in enumerate(kinds):
-            total = sums[k]
-            for part in range(1, unroll):
-                total = combine(b, kind, wide[k], total, sums[part * len(kinds) + k])
-            partial.append(total)
-        at = end
-        carried = list(zip(wide, partial, strict=True))
-    end = _whole_groups(b, at, upper, lanes)
-    sums = _turns(b, (at, end), lanes, lane_body, carried)
-    totals = [
-        combine(b, kind, ty, start, reduce_lanes(b, kind, vector_type, total))
-        for kind, ty, start, vector_type, total in zip(kinds, scalars, initial, wide, sums, strict=True)
-    ]
-    return _plain_loop(e, op, end, upper, totals)
-
-
-def _whole_groups(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
-    """The end of the whole groups that fit between the bounds."""
-    known = _static_extent(lower, upper)
-    if known is not None:
-        return str(int(lower) + known // group * group)
-    extent = b.binary("sub", I64, upper, lower)
-    positive = b.intrinsic("llvm.smax", I64, [(I64, extent), (I64, "0")])
-    return b.binary("add", I64, lower, b.binary("and", I64, positive, str(-group)))
-
-
-def _is_light(block: Block) -> bool:
-    """Whether the body is short enough to be repeated."""
-    return sum(1 for _ in block.ops) <= 12 and not any(op.regions for op in block.ops)
-
-
 @emits(IfOp)
 def _if(e: KernelEmitter, op: IfOp) -> None:
     condition = e.scalar(op.condition)
@@ -301,7 +159,11 @@ def _require(e: KernelEmitter, op: RequireOp) -> None:
     condition = e.values[op.condition]
     ok = condition.text
     if condition.is_varying:
-        bits = b.cast("bitcast", condition.type, condition.text, LType(f"i{condition.type.lanes}"))
+        met = condition.text
+        if e.mask is not None:
+            idle = b.binary("xor", condition.type, e.mask, "splat (i1 true)")
+            met = b.binary("or", condition.type, met, idle)
+        bits = b.cast("bitcast", condition.type, met, LType(f"i{condition.type.lanes}"))
         ok = b.icmp("eq", LType(f"i{condition.type.lanes}"), bits, "-1")
     failure = op.failure.value.data
     shown = [e.values[v].text for v in op.shown if e.values[v].is_uniform]
@@ -354,22 +216,36 @@ def _store(e: KernelEmitter, op: StoreOp) -> None:
         text = e.values[op.value].text
         b.store(stored, to_memory(b, ty, text), b.gep(stored, pointer, offset.text))
         return
-    wide = ty.with_lanes(e.lanes)
-    text = to_memory(b, wide, e.text(op.value))
+    wide = stored.with_lanes(e.lanes)
+    text = to_memory(b, ty.with_lanes(e.lanes), e.text(op.value))
     if offset.stride == "1":
-        b.store(stored.with_lanes(e.lanes), text, b.gep(stored, pointer, offset.text))
+        store_lanes(b, wide, text, b.gep(stored, pointer, offset.text), e.mask)
         return
-    for lane in range(e.lanes):
-        element = b.extract(stored.with_lanes(e.lanes), text, lane)
-        b.store(stored, element, b.gep(stored, pointer, _lane_offset(e, offset, lane)))
+    if e.mask is not None and e.active is None:
+        raise UnsupportedError("a store to places apart stands under a mask", op=op.name)
+    if offset.is_uniform:  # the last iteration wins
+        last = e.lanes - 1 if e.active is None else fold(b, "sub", e.active, "1")
+        b.store(stored, b.extract(wide, text, last), b.gep(stored, pointer, offset.text))
+        return
+    # Lanes that take no part write where the first one does, which comes last.
+    known = e.active is not None and not e.active.startswith("%")
+    for lane in reversed(range(int(e.active or 0) if known else e.lanes)):
+        b.store(stored, b.extract(wide, text, lane), b.gep(stored, pointer, _lane_offset(e, offset, lane)))
 
 
 def _lane_offset(e: KernelEmitter, offset: Value, lane: int) -> str:
+    """The offset of a lane; of the first one for lanes that turn out to take no part."""
+    own = _own_offset(e, offset, lane)
+    if lane == 0 or e.active is None or not e.active.startswith("%"):
+        return own
+    b = e.builder
+    return b.select(I64, b.icmp("sgt", I64, e.active, str(lane)), own, _own_offset(e, offset, 0))
+
+
+def _own_offset(e: KernelEmitter, offset: Value, lane: int) -> str:
     b = e.builder
     if offset.is_varying:
         return b.extract(offset.type, offset.text, lane)
-    if offset.is_uniform:
-        return offset.text
     stride = offset.stride or "0"
     step = str(int(stride) * lane) if not stride.startswith("%") else b.binary("mul", I64, stride, str(lane))
     return add_index(b, Value(offset.text, I64), Value(step, I64)).text

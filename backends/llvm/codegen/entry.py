@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen import contract as _contract, emit_scalar as _emit_scalar
+from sardonyx.backends.llvm.codegen import contract as _contract, emit_loop as _emit_loop, emit_scalar as _emit_scalar
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
@@ -41,7 +41,7 @@ __all__ = [
     "EntrySizes",
     "emit_entry",
 ]
-_ = (_contract, _emit_scalar)  # they register their emitters
+_ = (_contract, _emit_loop, _emit_scalar)  # they register their emitters
 
 CONTEXT_FIELDS = (
     "inputs",  # ptr to {data, dims} per input

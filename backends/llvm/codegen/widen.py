@@ -207,3 +207,12 @@ def reduce_lanes(b: FunctionBuilder, kind: str, ty: LType, vector: str) -> str:
         shifted = b.op(f"shufflevector {ty} {at}, {ty} poison, <{ty.lanes} x i32> <{order}>")
         at = combine(b, kind, ty, at, shifted)
     return b.extract(ty, at, 0)
+
+
+def lane_mask(b: FunctionBuilder, lanes: int, active: str) -> str:
+    """True in the first `active` lanes; `active` is a number or an i64, at most `lanes`."""
+    if not active.startswith("%"):
+        return f"<{', '.join(f'i1 {str(lane < int(active)).lower()}' for lane in range(lanes))}>"
+    ty = LType("i32", lanes)
+    count = b.splat(ty, b.cast("trunc", I64, active, LType("i32")))
+    return b.icmp("slt", ty, f"<{', '.join(f'i32 {lane}' for lane in range(lanes))}>", count)

@@ -1,4 +1,4 @@
-// Elementary functions are written out, over vectors and again over scalars for the rest: no kernel calls a C library.
+// Elementary functions are written out, over whole vectors and again over a masked one for the rest: no kernel calls a C library.
 // LLVM's own intrinsics of these names would become such calls, so they don't occur either.
 // RUN: sardonyx-opt %s -t llvm-ir | filecheck %s --check-prefix LLVM
 // RUN: sardonyx-opt %s -t llvm-ir | filecheck %s --check-prefix NONE
@@ -9,9 +9,9 @@
 // LLVM-NOT:     call {{[^@]*}}@{{[^l]}}
 // LLVM:         store <[[W]] x float>
 // LLVM-NOT:     call {{[^@]*}}@{{[^l]}}
-// LLVM:         call float @llvm.fma
+// LLVM:         call <[[W]] x float> @llvm.fma
 // LLVM-NOT:     call {{[^@]*}}@{{[^l]}}
-// LLVM:         store float
+// LLVM:         call void @llvm.masked.store
 // LLVM:         ret i64 0
 
 // NONE-NOT:   @{{(llvm[.])?(exp|log|sin|tanh)[^_]}}

@@ -23,13 +23,13 @@
 // CHECK:          kernel.store [[TOTAL]], [[Y]][[[COLUMN]]]
 
 // LLVM-LABEL: define internal i64 @reduce_sum_0(
-// LLVM-NOT:     shufflevector
+// LLVM-NOT:     extractelement
 // LLVM:         phi <[[W:[0-9]+]] x float>
-// LLVM-NOT:     shufflevector
+// LLVM-NOT:     extractelement
 // LLVM:         load <[[W]] x float>
-// LLVM-NOT:     shufflevector
+// LLVM-NOT:     extractelement
 // LLVM:         store <[[W]] x float>
-// LLVM-NOT:     shufflevector
+// LLVM-NOT:     extractelement
 // LLVM:         ret i64 0
 func.func @main(%x: tensor<?x100xf32, #sx.dims<n, _>>) -> tensor<100xf32> {
   %axes = sx.constant {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>

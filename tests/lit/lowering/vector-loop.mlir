@@ -1,4 +1,4 @@
-// A vector loop over a dynamic extent: whole vectors, then the rest one by one. Loads promise the alignment of one element.
+// A vector loop over a dynamic extent: groups of vectors, whole vectors, then the rest as one masked vector. Loads promise the alignment of one element.
 // RUN: sardonyx-opt %s -t llvm-ir | filecheck %s --check-prefix LLVM
 
 // LLVM:      define internal i64 @neg_0(
@@ -7,10 +7,10 @@
 // LLVM-NEXT:   getelementptr
 // LLVM-NEXT:   store <[[W]] x float> {{%.*}}, ptr {{%.*}}, align 4
 // LLVM:        add nsw i64 {{%.*}}, [[W]]
-// LLVM:        load float, ptr {{%.*}}, align 4
-// LLVM:        fneg float
-// LLVM:        store float
-// LLVM:        add nsw i64 {{%.*}}, 1
+// LLVM:        icmp slt <[[W]] x i32>
+// LLVM:        call <[[W]] x float> @llvm.masked.load.v[[W]]f32.p0(ptr align 4 {{%.*}}, <[[W]] x i1>
+// LLVM:        fneg <[[W]] x float>
+// LLVM:        call void @llvm.masked.store.v[[W]]f32.p0(
 // LLVM:        ret i64 0
 // LLVM:      define i64 @entry(ptr %ctx)
 // LLVM:      define i64 @entry_py(
