@@ -9,7 +9,7 @@ import numpy as np
 from onnx import defs
 from xdsl.dialects.builtin import DictionaryAttr
 
-from sardonyx.backends.onnx import opaque
+from sardonyx.backends.onnx import opaque, sampling_forms
 from sardonyx.backends.onnx.nodes import (
     AttrType,
     NodeForm,
@@ -114,6 +114,7 @@ def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
 
 
 SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
+    **sampling_forms.FORMS,
     "sx.split": _split,
     "sx.mod": _mod,
     "sx.conv": _conv,

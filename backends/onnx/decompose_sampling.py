@@ -1,0 +1,86 @@
+"""Decompositions of ops that sample or place elements; see `decompose`."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from sardonyx.backends.onnx.decompose import Values, decomposes
+from sardonyx.backends.onnx.rewrite import Expansion
+from sardonyx.dialects.attributes import dims_of, dtype_of, rank_of
+from sardonyx.dialects.base import SxOp
+from sardonyx.dialects.dtypes import DType, float32, int64
+from sardonyx.dialects.sx.support import is_unranked
+
+
+@decomposes("resize")
+def _resize(op: SxOp, b: Expansion, opset: int) -> Values:
+    """`axes` before opset 18: scales, sizes and regions of all axes."""
+    x, roi, scales, sizes = (*op.slots, None, None, None)[:4]
+    axes = op.attr("axes")
+    if x is None or axes is None or is_unranked(x) or opset >= 18:
+        return None
+    rank = rank_of(x)
+    at = b.constant([a % rank for a in axes], int64)
+
+    def spread(part: SSAValue | None, whole: SSAValue) -> SSAValue | None:
+        return None if part is None else b("scatter_elements", whole, at, part)
+
+    def filled(value: float, dtype: DType) -> SSAValue:
+        return b.constant([value] * rank, dtype)
+
+    if roi is not None:
+        count = len(axes)
+        dtype = dtype_of(roi)
+        halves = b.ops("split", roi, b.constant([count, count], int64), axis=0, results=2).results
+        roi = b("concat", [spread(h, filled(v, dtype)) for h, v in zip(halves, (0, 1), strict=True)], axis=0)
+    scales = spread(scales, filled(1, float32))
+    sizes = spread(sizes, b("shape", x)) if sizes is not None else None
+    properties = {k: v for k, v in op.python_properties().items() if k != "axes"}
+    return [b("resize", x, roi, scales, sizes, **properties)]
+
+
+@decomposes("tensor_scatter")
+def _tensor_scatter(op: SxOp, b: Expansion, opset: int) -> Values:
+    """Before opset 24: the positions along the axis are computed, and ScatterElements writes there."""
+    cache, update, write = (*op.slots, None)[:3]
+    if cache is None or update is None or is_unranked(cache) or is_unranked(update):
+        return None
+    rank = rank_of(cache)
+    axis = op.attr("axis") % rank
+    zero, one = b.constant(0, int64), b.constant(1, int64)
+    shape = b("shape", update)
+    count = b("gather", shape, b.constant(axis, int64), axis=0)
+    behind = rank - 1 - axis
+    at = b("range", zero, count, one)
+    if behind:
+        at = b("unsqueeze", at, b.constant(range(1, 1 + behind), int64))
+    if write is not None:
+        at = b("add", at, b("unsqueeze", write, b.constant(range(1, rank), int64)))
+    if op.attr("mode") == "circular":
+        room = b("gather", b("shape", cache), b.constant(axis, int64), axis=0)
+        at = b("mod", at, room)
+    return [b("scatter_elements", cache, b("expand", at, shape), update, axis=axis)]
+
+
+@decomposes("affine_grid")
+def _affine_grid(op: SxOp, b: Expansion, opset: int) -> Values:
+    """Before opset 20: the map's columns times the places along each axis, and its last column."""
+    theta, size = op.operands
+    if is_unranked(theta) or (rows := dims_of(theta)[1].static_value) is None:
+        return None
+    dtype = dtype_of(theta)
+    one, two, zero = (b.constant(v, int64) for v in (1, 2, 0))
+    spread = b.constant(range(1, rows + 1), int64)
+
+    def column(index: int) -> SSAValue:
+        return b("unsqueeze", b("gather", theta, b.constant(index, int64), axis=2), spread)
+
+    total = column(rows)
+    for axis in range(rows):
+        count = b("gather", size, b.constant(2 + axis, int64), axis=0)
+        steps = b("sub", b("mul", b("range", zero, count, one), two), b("sub", count, one))
+        divisor = b("max", [one, b("sub", count, one) if op.attr("align_corners") else count])
+        place = b("div", b.cast(steps, dtype), b.cast(divisor, dtype))
+        place = b("unsqueeze", place, b.constant(range(1, rows + 1 - axis), int64))
+        total = b("add", total, b("mul", place, column(rows - 1 - axis)))
+    return [total]
