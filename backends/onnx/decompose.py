@@ -123,7 +123,7 @@ def _bitwise_not(op: SxOp, b: Expansion, opset: int) -> Values:
 @decomposes("cast_like")
 def _cast_like(op: SxOp, b: Expansion, opset: int) -> Values:
     x, target = _operands(op)
-    return [b("cast", x, to=dtype_of(target))]
+    return [b("cast", x, to=dtype_of(target), saturate=op.attr("saturate"), round_mode=op.attr("round_mode"))]
 
 
 @decomposes("range")

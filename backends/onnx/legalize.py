@@ -7,7 +7,10 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.backends.onnx import decompose_sampling as decompose_sampling  # registers its decompositions
+from sardonyx.backends.onnx import (
+    decompose_quantized as decompose_quantized,  # they register their decompositions
+    decompose_sampling as decompose_sampling,
+)
 from sardonyx.backends.onnx.decompose import DECOMPOSITIONS
 from sardonyx.backends.onnx.forms import form_of, lowest_opset, onnx_form
 from sardonyx.backends.onnx.nodes import Unstatable

@@ -22,6 +22,7 @@ from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Proof, divides
 from sardonyx.dialects.sx.ml_support import is_table, table_of
+from sardonyx.dialects.dtypes import FLOATS_8, float8e8m0
 from sardonyx.dialects.sx.support import is_unranked
 from sardonyx.dialects.sx.tree_eval import MODES
 
@@ -106,6 +107,18 @@ def _trees(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeF
     return node
 
 
+def _cast(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
+    """`saturate` and `round_mode` are for some dtypes only; an older opset lacks them, and those dtypes."""
+    node = NodeForm(form.name, form.domain, list(op.slots), list(op.results))
+    target = dtype_of(op.results[0])
+    for name, of in (("saturate", (*FLOATS_8, float8e8m0)), ("round_mode", (float8e8m0,))):
+        if name in schema.attributes or target in of:
+            put_attribute(op, node, schema, name, op.attr(name), op.DEFAULTS.get(name), opset)
+    if "to" in schema.attributes:
+        put_attribute(op, node, schema, "to", op.attr("to"), None, opset)
+    return node
+
+
 def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
     """The node of an unknown operator, as it was."""
     attributes = op.properties.get("attrs")
@@ -116,6 +129,8 @@ def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
 SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     **sampling_forms.FORMS,
     "sx.split": _split,
+    "sx.cast": _cast,
+    "sx.cast_like": _cast,
     "sx.mod": _mod,
     "sx.conv": _conv,
     "sx.max_pool": _pool,
