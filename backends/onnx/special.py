@@ -21,8 +21,8 @@ from sardonyx.backends.onnx.nodes import (
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Proof, divides
-from sardonyx.dialects.sx.ml_support import is_table, table_of
 from sardonyx.dialects.dtypes import FLOATS_8, float8e8m0
+from sardonyx.dialects.sx.ml_support import is_table, table_of
 from sardonyx.dialects.sx.support import is_unranked
 from sardonyx.dialects.sx.tree_eval import MODES
 
