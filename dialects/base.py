@@ -54,6 +54,7 @@ from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import is_anonymous, tensor_type, type_dims
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.types import OptionalType, SequenceType, UnknownType, stored
 from sardonyx.errors import InferenceError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class SxOp(IRDLOperation):
         """The error of a broken constraint, ready to raise."""
         return InferenceError(message, op=self.name, location=locations.describe(self.location))
 
-    # ---- syntax: sx.name %a, _, %b {axis = 1 : i64} : (tensor<…>, tensor<…>) -> tensor<…>
+    # ---- syntax: sx.name %a, _, %b {axis = 1 : i64} ({…}, {…}) : (tensor<…>, tensor<…>) -> tensor<…>
     def print(self, printer: Printer) -> None:
         slots = self.slots
         if slots:
@@ -292,9 +293,7 @@ class SxOp(IRDLOperation):
         if attributes:
             printer.print_string(" ")
             printer.print_attr_dict(attributes)
-        for region in self.regions:
-            printer.print_string(" ")
-            printer.print_region(region)
+        printer.print_regions(self.regions)
         printer.print_string(" : (")
         printer.print_list([o.type for o in self.operands], printer.print_attribute)
         printer.print_string(") -> ")
@@ -321,8 +320,11 @@ class SxOp(IRDLOperation):
                 break
         attributes = parser.parse_optional_attr_dict()
         regions: list[Region] = []
-        while (region := parser.parse_optional_region()) is not None:
-            regions.append(region)
+        if parser.parse_optional_punctuation("(") is not None:  # without, the first would be read as attributes
+            regions.append(parser.parse_region())
+            while parser.parse_optional_punctuation(",") is not None:
+                regions.append(parser.parse_region())
+            parser.parse_punctuation(")")
         parser.parse_punctuation(":")
         function_type = parser.parse_function_type()
         given = [u for u in unresolved if u is not None]
@@ -368,8 +370,13 @@ def refine(known: Attribute, inferred: Attribute, op: Operation | None = None) -
     Raises:
         InferenceError: They contradict each other.
     """
-    if known == inferred or known is _placeholder():
+    if known == inferred or known is _placeholder() or isinstance(known, UnknownType):
         return inferred
+    if isinstance(inferred, UnknownType):
+        return known
+    for cls in (SequenceType, OptionalType):
+        if isinstance(known, cls) and isinstance(inferred, cls):
+            return cls(_refine_element(known.element, inferred.element, op))
     if not isinstance(known, TensorType | UnrankedTensorType) or not isinstance(
         inferred, TensorType | UnrankedTensorType
     ):
@@ -392,6 +399,22 @@ def refine(known: Attribute, inferred: Attribute, op: Operation | None = None) -
         else:
             merged.append(a)
     return tensor_type(DType.of(known.element_type), merged)
+
+
+def _refine_element(known: Attribute, inferred: Attribute, op: Operation | None) -> Attribute:
+    """The better of two element types. A dim without a name may differ between elements, so it gets no symbol."""
+    if not isinstance(known, TensorType) or not isinstance(inferred, TensorType):
+        return refine(known, inferred, op)
+    ours, theirs = type_dims(known), type_dims(inferred)
+    if known.element_type != inferred.element_type or len(ours) != len(theirs):
+        raise _contradiction(known, inferred, op)
+    merged: list[Dim | None] = []
+    for a, b in zip(ours, theirs, strict=True):
+        if equal(a, b) is Proof.REFUTED:
+            raise _contradiction(known, inferred, op)
+        better = b if is_anonymous(a) or b.is_static else a
+        merged.append(None if is_anonymous(better) else better)
+    return stored(known, merged)
 
 
 def _contradiction(known: Attribute, inferred: Attribute, op: Operation | None) -> InferenceError:

@@ -12,26 +12,37 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from sardonyx.dialects import locations
 from sardonyx.dialects.base import SxOp
+from sardonyx.dialects.types import is_tensor
 from sardonyx.errors import ExecutionError, SardonyxError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
+Value = Any
+"""What a value is in a run: an array; a list for a sequence; None for an optional that is empty."""
 
 
 @dataclass
 class EvalContext:
     """What an op's `evaluate` may need beyond its arrays: the values in scope, for ops with regions."""
 
-    values: dict[SSAValue, Array] = field(default_factory=dict)
+    values: dict[SSAValue, Value] = field(default_factory=dict)
 
-    def run_block(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
-        """Evaluate a block in this scope; returns the operands of its terminator."""
+    def run_block(self, block: Block, arguments: Sequence[Value]) -> list[Value]:
+        """Evaluate a block in this scope; returns the operands of its terminator. What it defines is dropped again."""
         for argument, array in zip(block.args, arguments, strict=True):
             self.values[argument] = array
         for op in block.ops:
             if op.next_op is None and not isinstance(op, SxOp):
-                return [self.values[o] for o in op.operands]
+                break
             evaluate_op(op, self)
-        raise ExecutionError("a block ends without a terminator")
+        else:
+            raise ExecutionError("a block ends without a terminator")
+        results = [self.values[o] for o in op.operands]
+        for argument in block.args:
+            del self.values[argument]
+        for op in block.ops:
+            for result in op.results:
+                self.values.pop(result, None)
+        return results
 
 
 def evaluate_op(op: Operation, ctx: EvalContext) -> None:
@@ -53,12 +64,12 @@ def evaluate_op(op: Operation, ctx: EvalContext) -> None:
         error.op = error.op or op.name
         raise error.at(locations.describe(op.location)) from None
     for result, array in zip(op.results, results, strict=True):
-        ctx.values[result] = np.asarray(array)
+        ctx.values[result] = np.asarray(array) if is_tensor(result.type) else array
 
 
 def evaluate_function(
-    function: func.FuncOp, inputs: Sequence[Array], scope: Mapping[SSAValue, Array] | None = None
-) -> list[Array]:
+    function: func.FuncOp, inputs: Sequence[Value], scope: Mapping[SSAValue, Value] | None = None
+) -> list[Value]:
     """The function's outputs for these inputs. A value is dropped after its last use."""
     ctx = EvalContext(dict(scope or {}))
     block = function.body.block

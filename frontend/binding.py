@@ -17,9 +17,11 @@ from xdsl.ir import Attribute
 
 from sardonyx.dialects.attributes import WeightAttr, is_anonymous
 from sardonyx.dialects.dims import Dim, solve
+from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.module import input_names, main_function
 from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import InvalidArgumentError, MissingWeightError
+from sardonyx.frontend.nested import bind_nested
 from sardonyx.frontend.operands import from_foreign, is_tensor_like
 from sardonyx.frontend.spec import TensorSpec
 from sardonyx.frontend.tensor import Tensor
@@ -102,25 +104,12 @@ class Binding:
     # ---- each by itself
     def _array(self, call: str, index: int, value: Any) -> Array:
         spec = self.specs[index]
+        what = f"{call}(): the input '{spec.name}'"
+        if spec.container is not None:
+            return bind_nested(what, spec.container, value, _to_array)
         if value is None:
             return self._default(call, index)
-        if isinstance(value, Tensor):
-            if value.is_traced:
-                raise InvalidArgumentError(f"{call}(): the input '{spec.name}' is a traced tensor: it has no contents")
-            array = value.numpy()
-        elif is_tensor_like(value):
-            array = from_foreign(value)
-        elif isinstance(value, list | tuple):
-            from sardonyx.frontend.functions.creation import asarray
-
-            array = asarray(value).numpy()
-        else:
-            raise InvalidArgumentError(f"{call}(): the input '{spec.name}' is no tensor, but {type(value).__name__}")
-        if array.dtype != spec.dtype.numpy:
-            raise InvalidArgumentError(
-                f"{call}(): the input '{spec.name}' has dtype {array.dtype}, expected {spec.dtype}; convert it first "
-                f"(astype)"
-            )
+        array = _to_array(what, spec.dtype, value)
         self._check_shape(call, spec, array.shape)
         return array
 
@@ -155,7 +144,7 @@ class Binding:
         origins: dict[str, str] = {}
         left: list[tuple[TensorSpec, int, Dim, int]] = []
         for spec, array in zip(self.specs, arrays):
-            for axis, (got, dim) in enumerate(zip(array.shape, spec.extents or ())):
+            for axis, (got, dim) in enumerate(zip(array.shape, spec.extents) if spec.extents else ()):
                 if dim.is_static:
                     continue
                 name = dim.symbol_name
@@ -189,6 +178,25 @@ class Binding:
             if len(waiting) == len(left):
                 return  # more unknowns than equations: nothing contradicts
             left = waiting
+
+
+def _to_array(what: str, dtype: DType, value: Any) -> Array:
+    """The array of a tensor that the user gave; `what` names it in messages."""
+    if isinstance(value, Tensor):
+        if value.is_traced:
+            raise InvalidArgumentError(f"{what} is a traced tensor: it has no contents")
+        array = value.numpy()
+    elif is_tensor_like(value):
+        array = from_foreign(value)
+    elif isinstance(value, list | tuple):
+        from sardonyx.frontend.functions.creation import asarray
+
+        array = asarray(value).numpy()
+    else:
+        raise InvalidArgumentError(f"{what} is no tensor, but {type(value).__name__}")
+    if array.dtype != dtype.numpy:
+        raise InvalidArgumentError(f"{what} has dtype {array.dtype}, expected {dtype}; convert it first (astype)")
+    return array
 
 
 def _defaults(attr: Attribute | None) -> dict[int, WeightAttr]:

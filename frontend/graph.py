@@ -36,6 +36,7 @@ from sardonyx.errors import ExecutionError, FailedPreconditionError, InvalidArgu
 from sardonyx.frontend import serialize
 from sardonyx.frontend.binding import Array, Binding, Inputs
 from sardonyx.frontend.naming import Names
+from sardonyx.frontend.nested import arrays_in, map_arrays
 from sardonyx.frontend.nodes import Node
 from sardonyx.frontend.spec import TensorSpec
 from sardonyx.frontend.tensor import Tensor
@@ -334,6 +335,8 @@ class ModelGraph:
     def evaluate(self, inputs: Inputs) -> list[Tensor]:
         """The outputs for these inputs by the reference; needs no `finalize()`.
 
+        A sequence is a list of tensors, an optional that is empty None, on either side.
+
         Raises:
             InvalidArgumentError: An input does not fit.
             ExecutionError: The run failed on the data.
@@ -341,7 +344,8 @@ class ModelGraph:
         self.require_idle("evaluate")
         arrays = self._bound().bind("evaluate", inputs)
         results = evaluate_function(main_function(self._module), arrays)
-        return [_of_array(_owned(result, arrays)) for result in results]
+        given = arrays_in(arrays)
+        return [map_arrays(result, lambda array: _of_array(_owned(array, given))) for result in results]
 
     def __call__(self, *inputs: Any) -> list[Tensor]:
         """`run` with the inputs as arguments."""

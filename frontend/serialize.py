@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from sardonyx.dialects.attributes import ANONYMOUS, DimsAttr, WeightAttr, WeightRef, fresh_dim
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.module import sync_signature
+from sardonyx.dialects.types import OptionalType, SequenceType
 from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.passes.context import make_context
@@ -106,6 +107,8 @@ class _Builder:
         return known
 
     def _renewed(self, ty: Attribute) -> Attribute:
+        if isinstance(ty, SequenceType | OptionalType):
+            return type(ty)(self.type(ty.element))
         if not isinstance(ty, TensorType) or not isinstance(ty.encoding, DimsAttr):
             return ty
         dims = ty.encoding.data

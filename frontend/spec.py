@@ -11,7 +11,6 @@ from xdsl.ir import Attribute
 
 from sardonyx.dialects.attributes import (
     ANONYMOUS,
-    dtype_of,
     fresh_dim,
     is_anonymous,
     tensor_type,
@@ -20,6 +19,7 @@ from sardonyx.dialects.attributes import (
 )
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.types import describe_type, is_container, with_dtype_of
 from sardonyx.errors import InvalidArgumentError
 
 DYNAMIC = -1
@@ -39,11 +39,13 @@ class TensorSpec:
         optional: Whether a run may leave it out.
         dim_names: The names or expressions of the dynamic dims, '' for none; those in `dims` are put in.
 
+    A sequence or an optional (of an imported model) has the dtype of its tensors and no dims; `container` is its type.
+
     Raises:
         InvalidArgumentError: An extent is negative, or the names don't match the dims.
     """
 
-    __slots__ = ("dim_names", "dims", "dtype", "extents", "name", "optional")
+    __slots__ = ("container", "dim_names", "dims", "dtype", "extents", "name", "optional")
 
     name: str
     dtype: DType
@@ -53,6 +55,8 @@ class TensorSpec:
     """The names of the dynamic dims, '' where one has none."""
     extents: tuple[Dim, ...] | None
     """The dims as expressions."""
+    container: Attribute | None
+    """The IR type of a sequence or an optional; None for a tensor."""
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class TensorSpec:
         self.name = name
         self.dtype = DType.of(dtype)
         self.optional = optional
+        self.container = None
         if dims is None:
             self.extents, self.dims, self.dim_names = None, None, []
             return
@@ -82,7 +87,9 @@ class TensorSpec:
     @staticmethod
     def of_type(name: str, ty: Attribute, optional: bool = False) -> TensorSpec:
         """The spec of an IR type."""
-        spec = TensorSpec(name, dtype_of(ty), None, optional)
+        spec = TensorSpec(name, with_dtype_of(ty), None, optional)
+        if is_container(ty):
+            spec.container = ty
         if isinstance(ty, TensorType):
             spec.extents = type_dims(ty)
             spec.dims, spec.dim_names = listed(spec.extents), named(spec.extents)
@@ -91,6 +98,8 @@ class TensorSpec:
     @property
     def ir(self) -> Attribute:
         """The IR type."""
+        if self.container is not None:
+            return self.container
         return unranked_type(self.dtype) if self.extents is None else tensor_type(self.dtype, self.extents)
 
     @property
@@ -101,10 +110,11 @@ class TensorSpec:
         """The same under another name."""
         spec = TensorSpec(name, self.dtype, None, self.optional)
         spec.extents, spec.dims, spec.dim_names = self.extents, self.dims, list(self.dim_names)
+        spec.container = self.container
         return spec
 
     def _key(self) -> tuple[object, ...]:
-        return self.name, self.dtype, self.dims, tuple(self.dim_names), self.optional
+        return self.name, self.dtype, self.dims, tuple(self.dim_names), self.optional, self.container
 
     def __eq__(self, other: object) -> bool:
         """Equal by name, dtype and dims; dynamic dims that nobody named are all alike."""
@@ -114,6 +124,8 @@ class TensorSpec:
         return hash(self._key())
 
     def __str__(self) -> str:
+        if self.container is not None:
+            return f"{self.name}: {describe_type(self.container)}"
         if self.extents is None:
             return f"{self.name}: {self.dtype}[...]"
         shown = ("?" if is_anonymous(d) else str(d) for d in self.extents)
@@ -123,6 +135,8 @@ class TensorSpec:
         return f"TensorSpec({str(self)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.container is not None:
+            return TensorSpec.of_type, (self.name, self.container, self.optional)
         # Unnamed symbols are numbered by process: in another one they are new.
         extents = self.extents and [None if d.is_symbol and is_anonymous(d) else d for d in self.extents]
         return TensorSpec, (self.name, self.dtype, extents, self.optional)

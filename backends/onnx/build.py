@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 
+import onnx
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.onnx.check import check_model
@@ -58,12 +59,24 @@ def without_collector() -> Iterator[None]:
 
 
 def _refuse_contrib(skeleton: Skeleton) -> None:
-    for node in skeleton.proto.graph.node:
+    for node in _all_nodes(skeleton.proto.graph):
         if node.domain == CONTRIB:
             raise UnsupportedError(
                 f"{node.op_type} is an operator of {CONTRIB}, which contrib_ops=False rules out",
                 location=f"node '{node.name}'",
             )
+
+
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of the graphs in their attributes."""
+    stack = [graph]
+    while stack:
+        for node in stack.pop().node:
+            yield node
+            for attribute in node.attribute:
+                if attribute.type == onnx.AttributeProto.GRAPH:
+                    stack.append(attribute.g)
+                stack.extend(attribute.graphs)
 
 
 @cache

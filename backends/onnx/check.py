@@ -50,7 +50,8 @@ def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None
         elif tensor.name not in inputs:
             copy.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     # The checker wants a shape of each input and output, though ONNX's text does not.
-    shapeless = [v for v in (*copy.graph.input, *copy.graph.output) if not v.type.tensor_type.HasField("shape")]
+    tensors = [v for v in (*copy.graph.input, *copy.graph.output) if v.type.HasField("tensor_type")]
+    shapeless = [v for v in tensors if not v.type.tensor_type.HasField("shape")]
     for value in shapeless:
         value.type.tensor_type.shape.SetInParent()
     try:

@@ -14,24 +14,26 @@ import numpy as np
 import onnx
 from onnx import helper
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from sardonyx.backends.onnx import metadata
 from sardonyx.backends.onnx.forms import form_of, onnx_form
 from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable
-from sardonyx.backends.onnx.tensors import empty_tensor, stored_size
+from sardonyx.backends.onnx.tensors import empty_tensor, stored_size, tensor_from_array
+from sardonyx.backends.onnx.types import value_info
 from sardonyx.dialects import locations
-from sardonyx.dialects.attributes import WeightAttr, dtype_of, is_anonymous, type_dims
+from sardonyx.dialects.attributes import WeightAttr
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.module import GRAPH_NAME, get_text, input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp, dense_array
+from sardonyx.dialects.sx.control import YieldOp
 from sardonyx.dialects.sx.opaque import OpaqueOp
+from sardonyx.dialects.types import UnknownType
 from sardonyx.dialects.weights import Weight, WeightStore
-from sardonyx.errors import InvalidArgumentError, UnsupportedError
+from sardonyx.errors import UnsupportedError
 
 Content = Weight | np.ndarray[Any, Any]
 
@@ -46,6 +48,8 @@ class Skeleton:
 
     proto: onnx.ModelProto
     contents: dict[str, Content] = field(default_factory=dict)
+    opaque: dict[str, int] = field(default_factory=dict)
+    """How many nodes went through as operators that Sardonyx does not know, by operator."""
 
     def nbytes(self) -> int:
         """The bytes that the contents take in a file."""
@@ -82,36 +86,27 @@ class _Emitter:
         self.contents: dict[str, Content] = {}
         self.copies: list[tuple[SSAValue, str]] = []
         """Outputs that are stated by an Identity: of an input, or of a value that has another output's name."""
-        self.unnamed: dict[Attribute, str] = {}
-        """Constants that nobody named, by contents: equal ones are one initializer."""
+        self.unnamed: dict[tuple[Block | None, Attribute], str] = {}
+        """Constants that nobody named, by contents (and block, where they stay in it): equal ones are one
+        initializer."""
+        self.graph = onnx.GraphProto(name=get_text(module, GRAPH_NAME) or "main_graph")
+        self.domains = {"": opset}
+        self.opaque: dict[str, int] = {}
 
     def emit(self, producer: str, producer_version: str) -> Skeleton:
-        ops = [op for op in self.function.body.block.ops if not isinstance(op, func.ReturnOp)]
         sx_ops: list[SxOp] = []
-        for op in ops:
+        for op in self.function.body.walk():
+            if isinstance(op, func.ReturnOp | YieldOp):
+                continue
             if not isinstance(op, SxOp):
                 raise UnsupportedError(f"{op.name} has no ONNX form", location=locations.describe(op.location))
             sx_ops.append(op)
             if not isinstance(op, ConstantOp):
                 self.forms[op] = self._form(op)
         self._name_all(sx_ops)
-        graph = onnx.GraphProto(name=get_text(self.module, GRAPH_NAME) or "main_graph")
+        graph, domains = self.graph, self.domains
         self._emit_inputs(graph)
-        domains = {"": self.opset}
-        for op in sx_ops:
-            if isinstance(op, ConstantOp):
-                self._emit_constant(graph, op)
-            else:
-                self._emit_node(graph, op)
-                if isinstance(op, OpaqueOp):  # nobody can infer the types of its results
-                    graph.value_info.extend(
-                        value_info(self.names[r], r.type) for r in op.results if self.names[r] not in self.outputs
-                    )
-                domain = self.forms[op].domain
-                if domain:
-                    least = 1 if (form := onnx_form(op)) is None else form.since
-                    stated = metadata.domain_version(self.module, domain, least)
-                    domains[domain] = max(domains.get(domain, 1), stated)
+        self._emit_ops(graph, self.function.body.block)
         for value, name in self.copies:
             node = helper.make_node("Identity", [self.names[value]], [name], name=self.nodes.claim(name))
             graph.node.append(node)
@@ -123,7 +118,52 @@ class _Emitter:
             proto.opset_import.append(helper.make_opsetid(domain, domains[domain]))
         proto.graph.CopyFrom(graph)
         metadata.to_proto(self.module, proto)
-        return Skeleton(proto, self.contents)
+        return Skeleton(proto, self.contents, self.opaque)
+
+    def _emit_ops(self, graph: onnx.GraphProto, block: Block) -> None:
+        """The initializers and nodes of a block."""
+        for op in block.ops:
+            if isinstance(op, ConstantOp):
+                self._emit_constant(graph, op)
+            elif isinstance(op, SxOp):
+                self._emit_node(graph, op)
+                if isinstance(op, OpaqueOp):  # nobody can infer the types of its results
+                    self._count_opaque(op)
+                    known = [r for r in op.results if not isinstance(r.type, UnknownType)]
+                    graph.value_info.extend(
+                        value_info(self.names[r], r.type) for r in known if self.names[r] not in self.outputs
+                    )
+                domain = self.forms[op].domain
+                if domain:
+                    least = 1 if (form := onnx_form(op)) is None else form.since
+                    stated = metadata.domain_version(self.module, domain, least)
+                    self.domains[domain] = max(self.domains.get(domain, 1), stated)
+
+    def _count_opaque(self, op: OpaqueOp) -> None:
+        self.opaque[op.operator] = self.opaque.get(op.operator, 0) + 1
+
+    def _emit_body(self, name: str, region: Region) -> onnx.GraphProto:
+        """A region as the graph of an attribute.
+
+        What it yields is computed by its own nodes, each under a name of its own: an Identity states what comes from
+        outside, is a constant or an input, or is yielded twice.
+        """
+        graph = onnx.GraphProto(name=name)
+        block = region.block
+        for argument in block.args:
+            graph.input.append(value_info(self.names[argument], argument.type))
+        self._emit_ops(graph, block)
+        stated: set[str] = set()
+        last = block.last_op
+        for value in last.operands if last is not None else ():
+            name, owner = self.names[value], value.owner
+            if name in stated or not isinstance(owner, SxOp) or isinstance(owner, ConstantOp) or owner.parent != block:
+                output = self.values.claim(f"{name}_out")
+                graph.node.append(helper.make_node("Identity", [name], [output], name=self.nodes.claim(output)))
+                name = output
+            stated.add(name)
+            graph.output.append(value_info(name, value.type))
+        return graph
 
     def _form(self, op: SxOp) -> NodeForm:
         try:
@@ -162,6 +202,10 @@ class _Emitter:
             if isinstance(op, ConstantOp):
                 self._name_constant(op)
                 continue
+            for region in op.regions:
+                for argument in region.block.args:
+                    wanted = value_names(argument.location, 1)[0]
+                    self.names[argument] = self.values.claim(wanted) if wanted else self.values.claim_numbered("arg")
             node = self.node_names.get(op)
             if node is None:
                 node = self.node_names[op] = self.nodes.claim_numbered(self.forms[op].op_type)
@@ -174,15 +218,20 @@ class _Emitter:
         if op.output in self.names:
             return
         wanted = value_names(op.location, 1)[0]
-        if wanted is None and op.value in self.unnamed:
-            self.names[op.output] = self.unnamed[op.value]
+        same = (None if self._is_outermost(op) else op.parent), op.value
+        if wanted is None and same in self.unnamed:
+            self.names[op.output] = self.unnamed[same]
             return
         if wanted is not None:
             self.names[op.output] = self.values.claim(wanted)
             return
         key = op.value.data.key if isinstance(op.value, WeightAttr) else None
         name = self.values.claim(key) if key else self.values.claim_numbered("constant")
-        self.unnamed[op.value] = self.names[op.output] = name
+        self.unnamed[same] = self.names[op.output] = name
+
+    def _is_outermost(self, op: ConstantOp) -> bool:
+        """Whether a constant is an initializer of the model's graph: weights always are, small ones stay in bodies."""
+        return op.parent is self.function.body.block or isinstance(op.value, WeightAttr)
 
     # ---- parts of the graph
     def _emit_inputs(self, graph: onnx.GraphProto) -> None:
@@ -202,7 +251,12 @@ class _Emitter:
         if name in self.contents:
             return  # an equal constant made it
         value = op.value
-        self._add_initializer(graph, name, self._weight(value) if isinstance(value, WeightAttr) else dense_array(value))
+        if isinstance(value, WeightAttr):
+            self._add_initializer(self.graph, name, self._weight(value))
+        elif self._is_outermost(op):
+            self._add_initializer(graph, name, dense_array(value))
+        elif all(tensor.name != name for tensor in graph.initializer):
+            graph.initializer.append(tensor_from_array(name, dense_array(value)))
 
     def _weight(self, attr: WeightAttr) -> Weight:
         return attr.data.source or self.store[attr.data.key]
@@ -221,7 +275,15 @@ class _Emitter:
             node.overload = form.overload
         node.input.extend("" if v is None else self.names[v] for v in form.inputs)
         node.output.extend("" if v is None else self.names[v] for v in form.outputs)
-        node.attribute.extend(form.attributes[name] for name in sorted(form.attributes))
+        attributes = dict(form.attributes)
+        for name, regions in form.graphs.items():
+            bodies = [self._emit_body(f"{node.name}_{name}", region) for region in regions]
+            if name in form.lists:
+                kind = onnx.AttributeProto.GRAPHS
+                attributes[name] = onnx.AttributeProto(name=name, type=kind, graphs=bodies)
+            else:
+                attributes[name] = onnx.AttributeProto(name=name, type=onnx.AttributeProto.GRAPH, g=bodies[0])
+        node.attribute.extend(attributes[name] for name in sorted(attributes))
         if ir_version_for(self.opset) >= NODE_METADATA_IR:
             where = _source(op)
             if where is not None:
@@ -243,46 +305,3 @@ def _source(op: SxOp) -> str | None:
         if isinstance(leaf, FileLineColLoc):
             return f"{leaf.filename.data}:{leaf.line.data}"
     return None
-
-
-def dim_text(dim: Dim) -> int | str | None:
-    """A dim as ONNX states it: a number, a name or the text of an expression; None for one that nobody named.
-
-    Raises:
-        InvalidArgumentError: It is a number that ONNX's int64 does not hold.
-    """
-    if dim.static_value is not None:
-        if dim.static_value >= 2**63:
-            raise InvalidArgumentError(f"an extent of {dim.static_value} does not fit into 64 bits")
-        return dim.static_value
-    if is_anonymous(dim):
-        return None
-    return dim.symbol_name or str(dim)
-
-
-def value_info(name: str, ty: Attribute, declared: tuple[Dim | None, ...] | None = None) -> onnx.ValueInfoProto:
-    """The declaration of an input or output.
-
-    Args:
-        name: Its name.
-        ty: Its type.
-        declared: What the imported model declared; it names the dims of which inference knows nothing.
-    """
-    info = onnx.ValueInfoProto(name=name)
-    tensor = info.type.tensor_type
-    tensor.elem_type = dtype_of(ty).onnx
-    if not isinstance(ty, TensorType):
-        return info
-    tensor.shape.SetInParent()
-    dims = type_dims(ty)
-    for axis, dim in enumerate(dims):
-        stated = dim_text(dim)
-        if stated is None and declared is not None and len(declared) == len(dims):
-            known = declared[axis]
-            stated = None if known is None else dim_text(known)
-        target = tensor.shape.dim.add()
-        if isinstance(stated, int):
-            target.dim_value = stated
-        elif stated:
-            target.dim_param = stated
-    return info

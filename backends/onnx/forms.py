@@ -34,7 +34,7 @@ def form_of(op: SxOp, opset: int) -> NodeForm:
     if form is None:
         raise Unstatable("it has no ONNX form")
     if isinstance(op, OpaqueOp):
-        return opaque_form(op, form)
+        return opaque_form(op, form, domain_opset(op, form, opset))
     schema = schema_of(form.domain, form.name, domain_opset(op, form, opset))
     if schema is None:
         raise Unstatable(f"{form.name} is not an operator of {form.domain or 'it'}")

@@ -11,14 +11,15 @@ import numpy as np
 import onnx
 from onnx import defs
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Region, SSAValue
 
 from sardonyx.backends.onnx.options import MAX_OPSET
-from sardonyx.backends.onnx.tensors import tensor_from_array, type_string
-from sardonyx.dialects.attributes import WeightAttr, dtype_of
+from sardonyx.backends.onnx.tensors import tensor_from_array, type_text
+from sardonyx.dialects.attributes import WeightAttr
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.sx.ml_support import table_of
+from sardonyx.dialects.types import describe_type, is_tensor
 from sardonyx.dialects.values import known_ints
 
 AttrType = defs.OpSchema.AttrType
@@ -44,6 +45,9 @@ class NodeForm:
     outputs: list[SSAValue | None]
     attributes: dict[str, onnx.AttributeProto] = field(default_factory=dict)
     overload: str = ""
+    graphs: dict[str, list[Region]] = field(default_factory=dict)
+    """The regions that are its attributes of graphs; one each but for those in `lists`."""
+    lists: set[str] = field(default_factory=set)
 
 
 # The lowest opset in which an attribute's value has its meaning, where the schema cannot say so.
@@ -207,15 +211,17 @@ def check_types(node: NodeForm, schema: defs.OpSchema) -> None:
     if len(node.inputs) < schema.min_input or len(node.inputs) > schema.max_input:
         raise Unstatable(f"{schema.name} takes {schema.min_input} to {schema.max_input} inputs in it")
     allowed = _allowed_types(schema.domain, schema.name, schema.since_version)
-    bound: dict[str, DType] = {}
+    bound: dict[str, str] = {}
     for formal, value, what in typed_values(node, schema):
-        dtype = dtype_of(value)
-        variable = formal.type_str
-        text = type_string(dtype)
+        variable, text = formal.type_str, type_text(value.type)
+        if text is None:
+            continue  # it comes from an unknown operator
+        shown = describe_type(value.type)
         if text not in allowed.get(variable, frozenset({variable})):
-            raise Unstatable(f"{schema.name} has no {dtype} for its {what} '{formal.name}' in it", dtype_only=True)
-        if variable in allowed and formal.is_homogeneous and bound.setdefault(variable, dtype) != dtype:
-            raise Unstatable(f"{schema.name} wants one dtype for '{variable}', found {bound[variable]} and {dtype}")
+            only = is_tensor(value.type)
+            raise Unstatable(f"{schema.name} has no {shown} for its {what} '{formal.name}' in it", dtype_only=only)
+        if variable in allowed and formal.is_homogeneous and bound.setdefault(variable, shown) != shown:
+            raise Unstatable(f"{schema.name} wants one dtype for '{variable}', found {bound[variable]} and {shown}")
 
 
 def typed_values(node: NodeForm, schema: defs.OpSchema) -> list[tuple[Any, SSAValue, str]]:

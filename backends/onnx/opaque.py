@@ -1,14 +1,17 @@
 """The attributes of an operator that Sardonyx does not know, in the IR and in ONNX.
 
 Ints are `i64`, floats `f32`, strings `"…"`, lists of ints and floats dense arrays, lists of strings arrays, tensors
-dense attributes or, if large, weights.
+dense attributes or, if large, weights; types, sparse tensors and lists of tensors are kept in ONNX's own form.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable, Mapping
 
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import helper
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -31,13 +34,16 @@ from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import UnsupportedError
 
 Kind = onnx.AttributeProto
+SERIALIZED = "onnx.attribute"
+"""The key of an attribute of a kind that has no form of its own: the AttributeProto itself, in base64."""
+_SERIALIZED = (Kind.TENSORS, Kind.SPARSE_TENSOR, Kind.SPARSE_TENSORS, Kind.TYPE_PROTO, Kind.TYPE_PROTOS)
 
 
 def to_ir(attributes: Iterable[onnx.AttributeProto], store: WeightStore) -> DictionaryAttr:
     """A node's attributes as one of the IR.
 
     Raises:
-        UnsupportedError: One is of a kind that the IR does not hold (a graph, a type, a sparse tensor).
+        UnsupportedError: One is a graph, which is a region, or a text that is no valid UTF-8.
     """
     return DictionaryAttr({a.name: _to_ir(a, store) for a in attributes})
 
@@ -65,6 +71,9 @@ def _to_ir(proto: onnx.AttributeProto, store: WeightStore) -> Attribute:
             return dense_attribute(array)
         weight = store.add(array, proto.t.name or proto.name)
         return WeightAttr(WeightRef(weight.key, weight))
+    if kind in _SERIALIZED:
+        raw = base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
+        return DictionaryAttr({SERIALIZED: StringAttr(raw)})
     raise UnsupportedError(f"its attribute '{proto.name}' is of a kind that an unknown operator cannot have")
 
 
@@ -89,4 +98,11 @@ def _from_ir(name: str, attr: Attribute) -> onnx.AttributeProto:
         return helper.make_attribute(name, tensor_from_array(name, dense_array(attr)), attr_type=Kind.TENSOR)
     if isinstance(attr, WeightAttr) and attr.data.source is not None:
         return helper.make_attribute(name, tensor_from_array(name, attr.data.source.array()), attr_type=Kind.TENSOR)
+    if isinstance(attr, DictionaryAttr) and isinstance(raw := attr.data.get(SERIALIZED), StringAttr):
+        proto = onnx.AttributeProto()
+        try:
+            proto.ParseFromString(base64.b64decode(raw.data, validate=True))
+        except (binascii.Error, DecodeError):
+            raise Unstatable(f"its attribute '{name}' is damaged") from None
+        return proto
     raise Unstatable(f"its attribute '{name}' has no form in ONNX")

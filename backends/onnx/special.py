@@ -9,7 +9,7 @@ import numpy as np
 from onnx import defs
 from xdsl.dialects.builtin import DictionaryAttr
 
-from sardonyx.backends.onnx import opaque, sampling_forms
+from sardonyx.backends.onnx import control, opaque, sampling_forms
 from sardonyx.backends.onnx.nodes import (
     AttrType,
     NodeForm,
@@ -17,6 +17,7 @@ from sardonyx.backends.onnx.nodes import (
     generic_form,
     make_attribute,
     put_attribute,
+    schema_of,
 )
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape
 from sardonyx.dialects.base import OnnxForm, SxOp
@@ -119,15 +120,34 @@ def _cast(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeFo
     return node
 
 
-def opaque_form(op: SxOp, form: OnnxForm) -> NodeForm:
-    """The node of an unknown operator, as it was."""
+def opaque_form(op: SxOp, form: OnnxForm, target: int) -> NodeForm:
+    """The node of an unknown operator, as it was; `target` is the version of its domain in the model.
+
+    Raises:
+        Unstatable: ONNX defines the operator, and it is another one in that version.
+    """
+    version, since = (_since(form, v) for v in (op.attr("version"), target))
+    if version != since:
+        raise Unstatable(f"{form.name} was imported at version {op.attr('version')}, and differs in version {target}")
     attributes = op.properties.get("attrs")
     stated = opaque.from_ir(attributes.data) if isinstance(attributes, DictionaryAttr) else {}
-    return NodeForm(form.name, form.domain, list(op.slots), list(op.results), stated, op.attr("overload"))
+    node = NodeForm(form.name, form.domain, list(op.slots), list(op.results), stated, op.attr("overload"))
+    for name, region in zip(op.attr("graphs"), op.regions, strict=True):
+        node.graphs.setdefault(name.removesuffix("[]"), []).append(region)
+        if name.endswith("[]"):
+            node.lists.add(name.removesuffix("[]"))
+    return node
+
+
+def _since(form: OnnxForm, version: int) -> int | None:
+    """The version in which the operator got its meaning of that version; None for one that ONNX does not define."""
+    schema = schema_of(form.domain, form.name, version)
+    return None if schema is None else schema.since_version
 
 
 SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     **sampling_forms.FORMS,
+    **control.FORMS,
     "sx.split": _split,
     "sx.cast": _cast,
     "sx.cast_like": _cast,

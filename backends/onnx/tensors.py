@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+from xdsl.ir import Attribute
 
+from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.dtypes import BY_ONNX, DType
 from sardonyx.dialects.packing import pack, unpack
+from sardonyx.dialects.types import OptionalType, SequenceType, UnknownType
 from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
@@ -51,6 +54,14 @@ def dtype_from_onnx(number: int, where: str) -> DType:
 def type_string(dtype: DType) -> str:
     """The type as ONNX's schemas write it: `tensor(float)`."""
     return f"tensor({ {'float32': 'float', 'float64': 'double'}.get(dtype.name, dtype.name) })"
+
+
+def type_text(ty: Attribute) -> str | None:
+    """A type as ONNX's schemas write it: `seq(tensor(float))`; None where it is not known."""
+    if isinstance(ty, SequenceType | OptionalType):
+        inner = type_text(ty.element)
+        return None if inner is None else f"{'seq' if isinstance(ty, SequenceType) else 'optional'}({inner})"
+    return None if isinstance(ty, UnknownType) else type_string(dtype_of(ty))
 
 
 def tensor_shape(proto: onnx.TensorProto, dtype: DType, where: str) -> tuple[int, ...]:

@@ -9,6 +9,8 @@ from xdsl.ir import Dialect
 
 from sardonyx.dialects.attributes import DimsAttr, WeightAttr
 from sardonyx.dialects.base import OnnxForm, SxOp
+from sardonyx.dialects.sx.control import YieldOp
+from sardonyx.dialects.types import TYPES
 
 FAMILIES = (
     "constant", "unary", "activation", "binary", "variadic", "compare", "logical", "select", "cast", "reduce",
@@ -16,6 +18,7 @@ FAMILIES = (
     "matmul", "conv", "pool", "norm", "layer_norm", "reshape", "transpose", "concat", "slice", "pad", "tile", "shape",
     "scatter", "topk", "one_hot", "nonzero", "unique", "nms", "reverse_sequence", "cumprod", "bit_cast", "det", "einsum",
     "resize", "grid_sample", "roi", "lp_pool", "col2im", "deform_conv", "dft", "linear_attention", "random", "tfidf",
+    "control", "sequence", "optional",
     "space", "trilu", "gather", "fill", "opaque", "tree", "linear_ml", "ml_encode", "quantize_integer", "quantize_linear", "quantize_product",
 )  # fmt: skip
 """The modules of this package that define ops; a new family is one word here."""
@@ -36,4 +39,4 @@ BY_NAME: dict[str, type[SxOp]] = {cls.name: cls for cls in OPS}
 BY_ONNX: dict[tuple[str, str], type[SxOp]] = {
     (form.domain, form.name): cls for cls in OPS if isinstance(form := cls.ONNX, OnnxForm)
 }
-SX = Dialect("sx", list(OPS), [DimsAttr, WeightAttr])
+SX = Dialect("sx", [*OPS, YieldOp], [DimsAttr, WeightAttr, *TYPES])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
@@ -18,6 +18,7 @@ from sardonyx.dialects.sx import facts
 from sardonyx.dialects.sx.numeric import double, given, is_float, narrow, wide
 from sardonyx.dialects.sx.special import erf
 from sardonyx.dialects.sx.support import broadcast_type, check_dtype
+from sardonyx.dialects.types import is_container
 from sardonyx.dialects.values import Contents
 
 
@@ -48,14 +49,17 @@ class UnaryOp(SxOp):
 
 @irdl_op_definition
 class IdentityOp(UnaryOp):
-    """The operand itself."""
+    """The operand itself, which may be a sequence or an optional, too."""
 
     name = "sx.identity"
     ONNX: ClassVar = OnnxForm("Identity", since=1)
     DTYPES: ClassVar = ANY
 
-    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        return given(arrays)
+    def infer(self) -> Sequence[Attribute]:
+        return [self.input.type] if is_container(self.input.type) else super().infer()
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Any]:
+        return arrays
 
     def infer_values(self) -> Sequence[Contents | None]:
         return [facts.elementwise(self, lambda x: x)]

@@ -7,7 +7,8 @@ through `adapters`, model-local functions and operators that ONNX defines by a f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ from sardonyx.dialects.attributes import (
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.module import create_module, main_function, set_opset, set_outputs
 from sardonyx.dialects.sx.constant import MAX_DENSE_BYTES, ConstantOp
+from sardonyx.dialects.types import UnknownType, describe_type
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError, SardonyxError, UnsupportedError
 from sardonyx.frontend.onnx import inline
@@ -38,7 +40,7 @@ from sardonyx.frontend.onnx.adapters.constants import dense_of_sparse
 from sardonyx.frontend.onnx.generic import import_generically
 from sardonyx.frontend.onnx.node import NodeContext
 from sardonyx.frontend.onnx.opaque import import_opaquely
-from sardonyx.frontend.onnx.types import dim_of, value_type
+from sardonyx.frontend.onnx.types import contradicts, declared_types, dim_of, stated_kind, value_type
 from sardonyx.frontend.onnx.validate import (
     FunctionKey,
     called_function,
@@ -67,6 +69,9 @@ class Scope:
     renamed: Mapping[str, str] = field(default_factory=dict)
     outer: Scope | None = None
     depth: int = 0
+    declared: Mapping[str, onnx.ValueInfoProto] = field(default_factory=dict)
+    loops: int = 0
+    """How many loops are around; see `adapters.control`."""
 
     def find(self, name: str) -> SSAValue | None:
         scope: Scope | None = self
@@ -104,7 +109,7 @@ class Importer:
         self.store = WeightStore()
         self.functions: dict[FunctionKey, onnx.FunctionProto] = {function_key(f): f for f in proto.functions}
         self.opsets = opsets_of(proto.opset_import, proto.ir_version)
-        self.declared = {v.name: v for v in (*proto.graph.value_info, *proto.graph.output)}
+        self.declared = declared_types(proto.graph)
         self.block = Block()
         self.count = 0
 
@@ -120,7 +125,8 @@ class Importer:
         given = [v for v in graph.input if v.name not in initializers or self.proto.ir_version >= 4]
         inputs = [(v.name, value_type(v), locations.name_location(v.name)) for v in given]
         module, self.block = create_module(graph.name or "main_graph", inputs)
-        scope = Scope({v.name: a for v, a in zip(given, self.block.args, strict=True)}, self.opsets)
+        values: dict[str, SSAValue] = {v.name: a for v, a in zip(given, self.block.args, strict=True)}
+        scope = Scope(values, self.opsets, declared=self.declared)
         defaults = self._initializers(graph, scope)
         self.nodes(graph.node, scope)
         self._outputs(module, scope)
@@ -142,6 +148,15 @@ class Importer:
     def add(self, op: OpT) -> OpT:
         self.block.add_op(op)
         return op
+
+    @contextmanager
+    def into(self, block: Block) -> Iterator[None]:
+        """The time in which ops are added to another block."""
+        before, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = before
 
     # ---- initializers
     def _initializers(self, graph: onnx.GraphProto, scope: Scope) -> dict[str, Weight]:
@@ -202,8 +217,8 @@ class Importer:
         return self.store.add(array, tensor.name)  # pyright: ignore[reportArgumentType]
 
     # ---- nodes
-    def branch(self, graph: onnx.GraphProto, scope: Scope) -> None:
-        """Import a branch in the place of the node that holds it."""
+    def body(self, graph: onnx.GraphProto, scope: Scope) -> None:
+        """Import the contents of a graph in an attribute."""
         self._initializers(graph, scope)
         self.nodes(graph.node, scope)
 
@@ -236,14 +251,14 @@ class Importer:
         outputs = [scope.public(name) for name in node.output]
         named = scope.prefix + node.name if node.name else ""
         location = node_location(named or next((o for o in outputs if o), ""), ())
-        context = NodeContext(self, node, scope.opsets.get(domain, 1), schema, inputs, location)
-        before, counted = self.block.last_op, self.count
+        context = NodeContext(self, node, scope.opsets.get(domain, 1), schema, inputs, location, scope)
+        before = self.block.last_op
         values: Sequence[SSAValue | None]
         if function is not None:
             values = inline.call(self, function, node, inputs, scope)
         else:
             values = self._operator(context, domain, schema, scope)
-            if self.count == counted:  # else its body was put in its place, whose nodes have names of their own
+            if not context.expanded:
                 self._name(before, values, named, outputs)
         for name, value in zip(node.output, values):
             if name and value is not None:
@@ -256,6 +271,8 @@ class Importer:
         self, context: NodeContext, domain: str, schema: defs.OpSchema | None, scope: Scope
     ) -> Sequence[SSAValue | None]:
         node = context.node
+        if any(value is not None and isinstance(value.type, UnknownType) for value in context.inputs):
+            return import_opaquely(context, domain)  # what it computes depends on a type that nobody knows
         adapter = find(domain, node.op_type, context.opset)
         if adapter is not None:
             return adapter(context)
@@ -263,15 +280,9 @@ class Importer:
         if values is None and schema is not None:
             body = inline.body_of(schema, context)
             if body is not None:
+                context.expanded = True
                 values = inline.call(self, body, node, context.inputs, scope)
-            elif node.op_type == "If":
-                values = inline.known_branch(self, context, scope)
-        if values is None and schema is None:
-            values = import_opaquely(context, domain, self.declared, scope.public)
-        if values is None:
-            name = f"{domain}.{node.op_type}" if domain else node.op_type
-            raise UnsupportedError(f"the operator {name} (opset {context.opset}) is not supported yet", op=node.op_type)
-        return values
+        return import_opaquely(context, domain) if values is None else values
 
     def _name(self, before: object, values: Sequence[SSAValue | None], node: str, outputs: Sequence[str]) -> None:
         """Give the ops that compute the node's outputs their names; ops made on the way bear the node's."""
@@ -297,12 +308,10 @@ class Importer:
         values: list[SSAValue] = []
         for info in graph.output:
             value = scope.values[info.name]
-            if info.type.HasField("tensor_type") and info.type.tensor_type.elem_type:
-                stated = dtype_from_onnx(info.type.tensor_type.elem_type, f"output '{info.name}'")
-                if stated != dtype_of(value):
-                    raise InvalidArgumentError(
-                        f"output '{info.name}' is declared as {stated}, but is {dtype_of(value)}"
-                    )
+            if contradicts(stated := stated_kind(info.type), value.type):
+                raise InvalidArgumentError(
+                    f"output '{info.name}' is declared as {stated}, but is {describe_type(value.type)}"
+                )
             values.append(value)
         set_outputs(module, values, [v.name for v in graph.output])
         function = main_function(module)

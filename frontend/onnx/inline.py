@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
-from xdsl.dialects.builtin import UnrankedTensorType
 from xdsl.ir import SSAValue
 
-from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.backends.onnx.types import type_proto
+from sardonyx.dialects.values import known_ints
 from sardonyx.errors import InvalidArgumentError
-from sardonyx.frontend.onnx.node import NodeContext, constant_item
+from sardonyx.frontend.onnx.node import NodeContext
+from sardonyx.frontend.onnx.types import declared_types
 from sardonyx.frontend.onnx.validate import opsets_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def call(
         prefix=f"{called}/",
         renamed=dict(zip(function.output, outputs)),
         depth=scope.depth + 1,
+        declared=declared_types(function),
+        loops=scope.loops,
     )
     attributes = {a.name: a for a in function.attribute_proto} | {a.name: a for a in node.attribute}
     importer.nodes([_bind(n, attributes, left_out) for n in function.node], inner)
@@ -75,10 +78,10 @@ def _bind(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], left
             source.name = attribute.name
         target = bound.attribute.add()
         target.CopyFrom(source)
-        if target.type == onnx.AttributeProto.GRAPH:
-            nodes = [_bind(n, attributes, left_out) for n in target.g.node]
-            del target.g.node[:]
-            target.g.node.extend(nodes)
+        for graph in (*([target.g] if target.type == onnx.AttributeProto.GRAPH else []), *target.graphs):
+            nodes = [_bind(n, attributes, left_out) for n in graph.node]
+            del graph.node[:]
+            graph.node.extend(nodes)
     return bound
 
 
@@ -106,34 +109,33 @@ def body_of(schema: Any, n: NodeContext) -> onnx.FunctionProto | None:
 
 
 def _type_of(value: SSAValue | None) -> onnx.TypeProto:
-    proto = onnx.TypeProto()
-    if value is None:
-        return proto
-    proto.tensor_type.elem_type = dtype_of(value).onnx
-    if not isinstance(value.type, UnrankedTensorType):
-        proto.tensor_type.shape.SetInParent()
-        for dim in dims_of(value):
-            entry = proto.tensor_type.shape.dim.add()
-            if dim.static_value is not None:
-                entry.dim_value = dim.static_value
-    return proto
+    return onnx.TypeProto() if value is None else type_proto(value.type)
 
 
 def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAValue | None] | None:
     """The branch of an If whose condition is a constant, in its place; None where the condition is not known."""
     from sardonyx.frontend.onnx.importer import Scope
 
-    condition = constant_item(n.required(0))
-    if not isinstance(condition, bool):
+    known = known_ints(n.required(0))
+    if known is None or len(known) != 1:
         return None
+    condition = bool(known[0])
     graph: onnx.GraphProto = n.attr("then_branch" if condition else "else_branch")
     outputs = [scope.public(o) for o in n.node.output]
     called = scope.prefix + (n.node.name or next((o for o in n.node.output if o), "If"))
     names = [v.name for v in graph.output]
     inner = Scope(
-        {}, scope.opsets, prefix=f"{called}/", renamed=dict(zip(names, outputs)), outer=scope, depth=scope.depth + 1
+        {},
+        scope.opsets,
+        prefix=f"{called}/",
+        renamed=dict(zip(names, outputs)),
+        outer=scope,
+        depth=scope.depth + 1,
+        declared=declared_types(graph),
+        loops=scope.loops,
     )
-    importer.branch(graph, inner)
+    n.expanded = True
+    importer.body(graph, inner)
     results: list[SSAValue | None] = []
     for name in names:
         value = inner.find(name)

@@ -17,17 +17,19 @@ from sardonyx.backends.onnx.options import ExportOptions
 from sardonyx.backends.onnx.tensors import dtype_from_onnx, tensor_shape
 from sardonyx.backends.onnx.write import as_path, save, whole_proto
 from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.types import with_dtype_of
 from sardonyx.dialects.weights import Weight
 from sardonyx.errors import UnsupportedError
 from sardonyx.frontend.onnx.importer import import_model
 from sardonyx.frontend.onnx.load import LoadedModel, load_file, load_proto
+from sardonyx.frontend.onnx.types import type_of
 from sardonyx.frontend.onnx.validate import opsets_of, validate
 
 if TYPE_CHECKING:
     from sardonyx.frontend.graph import ModelGraph
 
 Slot = tuple[str, DType, tuple[int, ...] | None]
-"""A name, a dtype and dims: -1 for a dynamic one, None for an unknown rank."""
+"""A name, a dtype and dims: -1 for a dynamic one, None for an unknown rank (and for a sequence or an optional)."""
 
 
 class OnnxModel:
@@ -158,9 +160,12 @@ class OnnxModel:
 
 
 def _slot(info: onnx.ValueInfoProto, what: str) -> Slot:
+    where = f"{what} '{info.name}'"
     kind = info.type.WhichOneof("value")
+    if kind in ("sequence_type", "optional_type"):
+        return info.name, with_dtype_of(type_of(info.type, where)), None
     if kind != "tensor_type":
-        raise UnsupportedError(f"{what} '{info.name}' is a {kind}, which has no dtype and dims")
+        raise UnsupportedError(f"{where} is a {kind}, which has no dtype and dims")
     dtype = dtype_from_onnx(info.type.tensor_type.elem_type, f"{what} '{info.name}'")
     if not info.type.tensor_type.HasField("shape"):
         return info.name, dtype, None

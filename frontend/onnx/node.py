@@ -20,7 +20,7 @@ from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
-    from sardonyx.frontend.onnx.importer import Importer
+    from sardonyx.frontend.onnx.importer import Importer, Scope
 
 Kind = onnx.AttributeProto
 
@@ -33,7 +33,11 @@ class NodeContext:
         opset: The imported version of its domain.
         schema: Its schema at that version; None for an operator that ONNX does not define.
         inputs: Its inputs, None where one is left out.
+        scope: The names that it sees.
+        expanded: Whether other nodes stand in its place, which have names of their own.
     """
+
+    expanded: bool = False
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class NodeContext:
         schema: defs.OpSchema | None,
         inputs: list[SSAValue | None],
         location: LocationAttr,
+        scope: Scope,
     ) -> None:
         self.importer = importer
         self.node = node
@@ -50,6 +55,7 @@ class NodeContext:
         self.schema = schema
         self.inputs = inputs
         self.location = location
+        self.scope = scope
         self._attributes = {a.name: a for a in node.attribute}
 
     # ---- reading
@@ -125,6 +131,8 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
         return array_from_proto(proto.t, f"attribute '{proto.name}'")
     if kind == Kind.GRAPH:
         return proto.g
+    if kind == Kind.TYPE_PROTO:
+        return proto.tp
     raise UnsupportedError(f"its attribute '{proto.name}' is of a kind that is not supported")
 
 

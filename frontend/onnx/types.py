@@ -10,28 +10,70 @@ from xdsl.ir import Attribute
 from sardonyx.backends.onnx.tensors import dtype_from_onnx
 from sardonyx.dialects.attributes import ANONYMOUS, fresh_dim, tensor_type, unranked_type
 from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.types import OptionalType, SequenceType, UnknownType, describe_type, innermost, stored
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 _HYPHEN = re.compile(r"\w-\w")
 
 
+MAX_DEPTH = 8
+"""How deep the types of sequences and optionals may be nested."""
+
+
 def value_type(info: onnx.ValueInfoProto, what: str = "input") -> Attribute:
-    """The type of a declared tensor; one without a shape has no rank.
+    """The type of a declared value; a tensor without a shape has no rank.
 
     Raises:
-        UnsupportedError: It is no tensor, or of an element type that is not supported.
+        UnsupportedError: It is a map or a sparse tensor, or of an element type that is not supported.
         InvalidArgumentError: It states no type.
     """
-    where = f"{what} '{info.name}'"
-    kind = info.type.WhichOneof("value")
+    return type_of(info.type, f"{what} '{info.name}'")
+
+
+def type_of(proto: onnx.TypeProto, where: str, depth: int = 0) -> Attribute:
+    """The type that a TypeProto states (see `value_type`). Dims of elements that have no name may differ."""
+    kind = proto.WhichOneof("value")
     if kind is None:
         raise InvalidArgumentError(f"{where} states no type")
+    if depth > MAX_DEPTH:
+        raise UnsupportedError(f"{where} has a type that is nested more than {MAX_DEPTH} deep")
+    if kind == "sequence_type":
+        return SequenceType(type_of(proto.sequence_type.elem_type, where, depth + 1))
+    if kind == "optional_type":
+        return OptionalType(type_of(proto.optional_type.elem_type, where, depth + 1))
     if kind != "tensor_type":
         raise UnsupportedError(f"{where} is a {kind.removesuffix('_type')}, which is not supported yet")
-    dtype = dtype_from_onnx(info.type.tensor_type.elem_type, where)
-    if not info.type.tensor_type.HasField("shape"):
+    dtype = dtype_from_onnx(proto.tensor_type.elem_type, where)
+    if not proto.tensor_type.HasField("shape"):
         return unranked_type(dtype)
-    return tensor_type(dtype, [dim_of(d) or fresh_dim() for d in info.type.tensor_type.shape.dim])
+    dims = [dim_of(d) for d in proto.tensor_type.shape.dim]
+    if depth:
+        return stored(unranked_type(dtype), dims)
+    return tensor_type(dtype, [d or fresh_dim() for d in dims])
+
+
+def stated_kind(proto: onnx.TypeProto) -> str | None:
+    """The kind and dtype of a declared type, as `describe_type` writes them; None for one that is not stated."""
+    kind = proto.WhichOneof("value")
+    if kind in ("sequence_type", "optional_type"):
+        inner = stated_kind(getattr(proto, kind).elem_type)
+        return None if inner is None else f"{'seq' if kind == 'sequence_type' else 'optional'}({inner})"
+    if kind != "tensor_type" or not proto.tensor_type.elem_type:
+        return None
+    return str(dtype_from_onnx(proto.tensor_type.elem_type, "a declared value"))
+
+
+def contradicts(stated: str | None, ty: Attribute) -> bool:
+    """Whether a declared kind and dtype are not those of a type."""
+    return stated is not None and not isinstance(innermost(ty), UnknownType) and stated != describe_type(ty)
+
+
+def declared_types(graph: onnx.GraphProto | onnx.FunctionProto) -> dict[str, onnx.ValueInfoProto]:
+    """What a graph declares of its values, by name."""
+    infos = list(graph.value_info)
+    if isinstance(graph, onnx.GraphProto):
+        infos.extend(graph.output)
+    return {v.name: v for v in infos}
 
 
 def dim_of(proto: onnx.TensorShapeProto.Dimension) -> Dim | None:

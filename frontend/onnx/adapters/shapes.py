@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from sardonyx.dialects.attributes import dtype_of
+from sardonyx.dialects.attributes import dtype_of, static_shape
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.adapters.registry import adapts
+from sardonyx.frontend.onnx.generic import import_generically
 from sardonyx.frontend.onnx.node import NodeContext, constant_item, rank_of
 
 
@@ -26,6 +27,25 @@ def _squeeze(n: NodeContext) -> Sequence[SSAValue]:
 @adapts("Unsqueeze", until=12)
 def _unsqueeze(n: NodeContext) -> Sequence[SSAValue]:
     return [n("unsqueeze", n.required(0), n.constant(n.attr("axes")))]
+
+
+@adapts("Squeeze", "Unsqueeze")
+def _scalar_axes(n: NodeContext) -> Sequence[SSAValue]:
+    """Axes are a vector, but ONNX's own functions give a scalar where there is one."""
+    axes = n.input(1)
+    if axes is not None and rank_of(axes) == 0:
+        n.inputs[1] = n("reshape", axes, n.constant([1]))
+    return import_generically(n, "") or ()
+
+
+@adapts("Range")
+def _range(n: NodeContext) -> Sequence[SSAValue]:
+    """Bounds are scalars, but ONNX's own functions give vectors of one element."""
+    for index in range(3):
+        bound = n.required(index)
+        if static_shape(bound) == (1,):
+            n.inputs[index] = n("reshape", bound, n.constant(()))
+    return import_generically(n, "") or ()
 
 
 @adapts("Slice", until=9)

@@ -11,8 +11,9 @@ from xdsl.dialects.builtin import UnrankedTensorType
 import sardonyx as sx
 from sardonyx.backends.onnx import build as build_module
 from sardonyx.backends.onnx.check import ModelCheckError, check_model
-from sardonyx.backends.onnx.emit import dim_text, ir_version_for, value_info
+from sardonyx.backends.onnx.emit import ir_version_for
 from sardonyx.backends.onnx.options import ExportOptions
+from sardonyx.backends.onnx.types import dim_text, value_info
 from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import float32

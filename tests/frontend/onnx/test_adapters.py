@@ -223,7 +223,6 @@ def test_sparse_constants(indices):
         (21, node("ConstantOfShape", "x", "y"), sx.InvalidArgumentError, "sx.constant_of_shape|C1"),
         (9, node("BatchNormalization", "x b b b b", "y q r s t"), sx.UnsupportedError, "saved_mean"),
         (13, node("Constant", "", "y", value_string="a"), sx.UnsupportedError, "strings"),
-        (13, node("NonZero", "x", "y"), sx.UnsupportedError, "NonZero .opset 13. is not supported yet"),
     ],
 )
 def test_refusals_name_the_node(opset, made, error, text):
