@@ -68,11 +68,11 @@ def _mlir(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output
 
 
 def _kernel(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
-    from sardonyx.backends.llvm.compile import assign_plan_slots
     from sardonyx.backends.llvm.lowering.graph import lower_graph
+    from sardonyx.backends.llvm.planner import plan_workspace
 
     lowered = lower_graph(module).module
-    assign_plan_slots(lowered)
+    plan_workspace(lowered)
     lowered.verify()
     return print_module(lowered, options)
 

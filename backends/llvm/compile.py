@@ -13,10 +13,10 @@ from sardonyx.backends.llvm.codegen.text import ModuleText, Target
 from sardonyx.backends.llvm.fallback import HybridGraph, find_fallbacks
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.lowering.plan import LoweredGraph
+from sardonyx.backends.llvm.planner import plan_workspace
 from sardonyx.backends.llvm.prepare import prepare
 from sardonyx.backends.llvm.runtime import jit
-from sardonyx.backends.llvm.runtime.call import CompiledGraph
-from sardonyx.backends.llvm.slots import assign_slots
+from sardonyx.backends.llvm.runtime.call import CompiledGraph, Program, constant_arrays
 from sardonyx.dialects.kernel.ops import KernelFuncOp, PlanOp
 from sardonyx.errors import UnsupportedError
 
@@ -33,11 +33,6 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def assign_plan_slots(module: ModuleOp) -> int:
-    """Give the plan's workspace buffers their slots; returns how many there are."""
-    return assign_slots(next(op for op in module.body.block.ops if isinstance(op, PlanOp)))
-
-
 def emit_module(
     lowered: LoweredGraph, target: Target | None = None, options: EntryOptions = AS_USUAL
 ) -> tuple[ModuleText, EntrySizes]:
@@ -46,8 +41,7 @@ def emit_module(
     ops = list(lowered.module.body.block.ops)
     kernels = [op for op in ops if isinstance(op, KernelFuncOp)]
     plan = next(op for op in ops if isinstance(op, PlanOp))
-    slots = assign_plan_slots(lowered.module)
-    sizes = emit_entry(text, kernels, plan, slots, options)
+    sizes = emit_entry(text, kernels, plan, plan_workspace(lowered.module), options)
     emit_python_entry(text, [port.dims for port in lowered.inputs], len(lowered.outputs))
     return text, sizes
 
@@ -74,10 +68,17 @@ def compile_native(module: ModuleOp, target: Target | None = None, options: Entr
     `target` is one that this machine runs (by default all that it has).
     """
     with _no_collection():
-        lowered = _lowered(module, target)
-        text, sizes = emit_module(lowered, target, options)
-        body = jit.to_object(text)
-    return CompiledGraph(lowered, sizes, jit.Library(body, ("entry", "entry_py")))
+        return compile_lowered(_lowered(module, target), target, options)
+
+
+def compile_lowered(
+    lowered: LoweredGraph, target: Target | None = None, options: EntryOptions = AS_USUAL
+) -> CompiledGraph:
+    """Compile a graph that has been lowered for the target."""
+    text, sizes = emit_module(lowered, target, options)
+    body = jit.to_object(text)
+    program = Program(lowered.inputs, lowered.outputs, constant_arrays(lowered.constants), lowered.failures, sizes)
+    return CompiledGraph(program, jit.Library(body, ("entry", "entry_py")))
 
 
 def _lowered(module: ModuleOp, target: Target | None) -> LoweredGraph:

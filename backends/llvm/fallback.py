@@ -17,7 +17,8 @@ from xdsl.ir import Operation, SSAValue
 
 from sardonyx.backends.llvm.lowering.graph import has_native_form, lower_graph
 from sardonyx.backends.llvm.lowering.plan import Port
-from sardonyx.backends.llvm.runtime.call import CompiledGraph, check_inputs
+from sardonyx.backends.llvm.runtime.call import CompiledGraph
+from sardonyx.backends.llvm.runtime.shapes import check_inputs
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.evaluate import EvalContext, evaluate_op

@@ -300,11 +300,17 @@ class OutputOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
-    """A workspace buffer of the product of the extents; its memory is reused after the last use."""
+    """A workspace buffer of the product of the extents; its memory is reused after the last use.
+
+    The planner notes where it lies: `slot` of the arena (buffers that are computed in place share one), at byte
+    `offset` where that is known; or, where the run itself computes the extents, block `slot` of the `late` ones.
+    """
 
     name = "kernel.alloc"
     extents = var_operand_def(INDEX)
     slot = opt_prop_def(IntegerAttr)
+    offset = opt_prop_def(IntegerAttr)
+    late = opt_prop_def(UnitAttr)
     result = result_def(BufferType)
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "`[` $extents `]` attr-dict `:` type($result)"

@@ -8,7 +8,7 @@ the order of the block's arguments; the outermost `parallel` loop runs the given
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +107,11 @@ class KernelEmitter:
     # ---- walking
     def emit_block(self, block: Block) -> Sequence[SSAValue]:
         """Emit the ops of a block; returns what its terminator yields."""
-        for op in block.ops:
+        return self.emit_ops(block.ops)
+
+    def emit_ops(self, ops: Iterable[Operation]) -> Sequence[SSAValue]:
+        """Emit ops in order; returns what a terminator among them yields."""
+        for op in ops:
             if isinstance(op, YieldOp):
                 return op.values
             emitter = EMITTERS.get(type(op))

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.codegen import contract as _contract, emit_loop as _emit_loop, emit_scalar as _emit_scalar
+from sardonyx.backends.llvm.codegen.arena import emit_padded, emit_place, emit_support
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
 from sardonyx.backends.llvm.codegen.work import WORTH_A_POOL, estimate_work
+from sardonyx.dialects import locations
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.ops import (
     AllocOp,
@@ -30,6 +33,9 @@ from sardonyx.dialects.kernel.ops import (
     PlanOp,
     WeightOp,
 )
+
+if TYPE_CHECKING:
+    from sardonyx.backends.llvm.planner import Workspace
 
 __all__ = [
     "AS_USUAL",
@@ -47,7 +53,9 @@ CONTEXT_FIELDS = (
     "inputs",  # ptr to {data, dims} per input
     "outputs",  # ptr to {data, dims} per output; a null data is filled by native code
     "constants",  # ptr to one pointer per constant
-    "slots",  # ptr to {block, capacity} per workspace slot
+    "arena", "arena_bytes",  # the workspace: block and capacity
+    "places",  # ptr to the table of `sx.place`, where extents of the workspace are not numbers
+    "slots",  # ptr to {block, capacity} per late buffer, whose extents the run computes
     "dtypes",  # ptr to NumPy's dtype object per input, as this process has it
     "pool",  # ptr to `pool_run`, or null: every kernel runs on the calling thread
     "chunks",  # into how many chunks a kernel worth it is cut
@@ -56,12 +64,12 @@ CONTEXT_FIELDS = (
     "kernels",  # how many kernels it has launched
     "launch",  # the number of the launch that runs, for whoever looks at a crash
     "allocate",  # with `separate`: ptr allocate(i64 number, i64 bytes), called for every buffer
+    "times",  # with `timed`: ptr to one i64 per launch, the cycles that it took so far
 )  # fmt: skip
 NEEDS_CARE = -1
 OUT_OF_MEMORY = -2
 TOO_LARGE = -3
 MAX_BYTES = 1 << 46
-ALIGNMENT = 64
 SHOWN = 3
 """How many values a failure may show."""
 
@@ -73,13 +81,15 @@ def field(name: str) -> str:
 
 @dataclass(frozen=True)
 class EntryOptions:
-    """How the entry is emitted; for tests.
+    """How the entry is emitted; for tests and profiles.
 
     With `separate`, every workspace buffer and output is taken by a call of the context's `allocate`, with its number
-    (-1 - k for output k) and its exact size. Kernels worth `pool_from` scalar operations are run by the pool.
+    (-1 - k for output k) and its exact size. Kernels worth `pool_from` scalar operations are run by the pool. With
+    `timed`, the cycles of every launch are counted.
     """
 
     separate: bool = False
+    timed: bool = False
     pool_from: int = WORTH_A_POOL
 
 
@@ -88,19 +98,21 @@ AS_USUAL = EntryOptions()
 
 @dataclass(frozen=True)
 class EntrySizes:
-    """How many slots and argument words the runtime must provide, and the kernel of each launch."""
+    """How many late slots, words of `places`, and argument words a context needs; each launch's kernel and node."""
 
     slots: int
+    places: int
     argument_words: int
     uses_pool: bool
     launches: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 def emit_entry(
     module: ModuleText,
     kernels: Sequence[KernelFuncOp],
     plan: PlanOp,
-    slots: int,
+    workspace: Workspace,
     options: EntryOptions = AS_USUAL,
 ) -> EntrySizes:
     """Emit all kernels (equal ones once) and the entry.
@@ -118,9 +130,9 @@ def emit_entry(
             module.functions[name] = text.replace("@kernel.candidate(", f"@{name}(", 1)
         symbols[name] = by_text[text]
     words = max((len(op.args) for op in plan.body.block.ops if isinstance(op, LaunchOp)), default=0)
-    _support(module)
+    emit_support(module)
     builder = FunctionBuilder(module, "entry", [(PTR, "ctx")], I64)
-    for name in ("inputs", "outputs", "constants", "slots"):
+    for name in ("inputs", "outputs", "constants", "slots", "places"):
         builder.emit(f"%{name}.at = getelementptr inbounds i64, ptr %ctx, i64 {field(name)}")
         builder.emit(f"%{name} = load ptr, ptr %{name}.at, align 8")
     # A kernel leaves what its failure shows in front of its arguments.
@@ -134,11 +146,16 @@ def emit_entry(
     emitter.kernels = {kernel.sym_name.data: kernel for kernel in kernels}
     emitter.options = options
     emitter.launches = []
-    emitter.emit_block(plan.body.block)
+    emitter.workspace = workspace
+    emitter.sizes = {}
+    _emit_early(emitter, plan)
+    emitter.emit_ops([op for op in plan.body.block.ops if op not in workspace.early or isinstance(op, AllocOp)])
     _count(builder, "kernels", sum(1 for op in plan.body.block.ops if isinstance(op, LaunchOp)))
     builder.emit("ret i64 0")
     builder.finish()
-    return EntrySizes(slots, words, emitter.uses_pool, tuple(emitter.launches))
+    places = 0 if workspace.size is not None else 1 + 3 * len(workspace.spans)
+    nodes = [locations.describe(op.location) or "" for op in plan.body.block.ops if isinstance(op, LaunchOp)]
+    return EntrySizes(workspace.late, places, words, emitter.uses_pool, tuple(emitter.launches), tuple(nodes))
 
 
 class PlanEmitter(KernelEmitter):
@@ -148,6 +165,8 @@ class PlanEmitter(KernelEmitter):
     kernels: dict[str, KernelFuncOp]
     options: EntryOptions
     launches: list[str]
+    workspace: Workspace
+    sizes: dict[AllocOp, tuple[str, str | None]]
     uses_pool: bool = False
     buffers: int = 0
 
@@ -173,12 +192,37 @@ def _bail(b: FunctionBuilder, ok: str, status: int | str) -> None:
         pass
 
 
-def _byte_count(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) -> str:
-    """The size of a buffer in bytes; leaves the entry where it is absurd."""
+def _emit_early(e: PlanEmitter, plan: PlanOp) -> None:
+    """What depends on the inputs' extents alone, and then the arena for all buffers that do."""
+    b, workspace = e.builder, e.workspace
+    e.emit_ops([op for op in plan.body.block.ops if op in workspace.early and not isinstance(op, AllocOp)])
+    if not workspace.members or e.options.separate:
+        return
+    total = str(workspace.size)
+    if workspace.size is None:
+        for slot, members in enumerate(workspace.members):
+            size = "0"
+            for op in members:
+                e.sizes[op] = _bytes(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
+                bytes_, ok = e.sizes[op]
+                usable = bytes_ if ok is None else b.select(I64, ok, bytes_, "0")
+                size = usable if size == "0" else b.intrinsic("llvm.umax", I64, [(I64, size), (I64, usable)])
+            b.store(I64, emit_padded(b, size), b.gep(I64, "%places", str(1 + slot)), 8)
+        emit_place(b.module)
+        spans = b.module.constant(I64, [at for span in workspace.spans for at in span])
+        count = str(len(workspace.spans))
+        total = b.call("sx.place", I64, [(PTR, "%places"), (I64, count), (PTR, spans)])
+    arena = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%ctx", field("arena"))), (I64, total)])
+    _bail(b, b.icmp("ne", PTR, arena, "null"), OUT_OF_MEMORY)
+    b.emit(f"%arena = getelementptr i8, ptr {arena}, i64 0")
+
+
+def _bytes(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) -> tuple[str, str | None]:
+    """The size of a buffer in bytes, and whether it is one that there can be (None: it is)."""
     b = e.builder
     b.module.declare("llvm.smul.with.overflow.i64", "{ i64, i1 }", [I64, I64])
     total, known = str(element.bytes), element.bytes
-    checks: list[str] = []
+    over: str | None = None
     for extent in extents:
         text = e.scalar(extent)
         if known is not None and not text.startswith("%"):
@@ -188,15 +232,20 @@ def _byte_count(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) -
         known = None
         pair = b.op(f"call {{ i64, i1 }} @llvm.smul.with.overflow.i64(i64 {total}, i64 {text})")
         total = b.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
-        checks.append(b.op(f"extractvalue {{ i64, i1 }} {pair}, 1"))
+        wrapped = b.op(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        over = wrapped if over is None else b.binary("or", I1, over, wrapped)
     if known is not None:
-        if known > MAX_BYTES:
-            _bail(b, "false", TOO_LARGE)
-        return total
-    for over in checks:
-        _bail(b, b.op(f"xor i1 {over}, true"), TOO_LARGE)
-    _bail(b, b.icmp("ule", I64, total, str(MAX_BYTES)), TOO_LARGE)
-    return total
+        return total, None if known <= MAX_BYTES else "false"
+    fits = b.icmp("ule", I64, total, str(MAX_BYTES))
+    return total, fits if over is None else b.select(I1, over, "false", fits)
+
+
+def _byte_count(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) -> str:
+    """The size of a buffer in bytes; leaves the entry where it is absurd."""
+    size, ok = _bytes(e, extents, element)
+    if ok is not None:
+        _bail(e.builder, ok, TOO_LARGE)
+    return size
 
 
 @emits(InputOp)
@@ -239,14 +288,23 @@ def _output(e: PlanEmitter, op: OutputOp) -> None:
 @emits(AllocOp)
 def _alloc(e: PlanEmitter, op: AllocOp) -> None:
     b = e.builder
-    element = memory_type(scalar_type(op.result.type.element))
-    size = _byte_count(e, list(op.extents), element)
     slot = op.slot.value.data if op.slot is not None else 0
     if e.options.separate:
+        size = _byte_count(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
         block = e.allocate(e.buffers, size)
         e.buffers += 1
-    else:
+    elif op.late is not None:
+        size = _byte_count(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
         block = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%slots", str(2 * slot))), (I64, size)])
+    else:
+        if op in e.sizes and e.sizes[op][1] is not None:
+            _bail(b, str(e.sizes[op][1]), TOO_LARGE)
+        offset = None if op.offset is None else str(op.offset.value.data)
+        if offset is None:
+            at = b.gep(I64, "%places", str(1 + 2 * len(e.workspace.spans) + slot))
+            offset = b.load(I64, at, 8)
+        e.define(op.result, b.gep("i8", "%arena", offset))
+        return
     _bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
     e.define(op.result, block)
 
@@ -268,9 +326,15 @@ def _launch(e: PlanEmitter, op: LaunchOp) -> None:
         ty = scalar_type(argument.type)
         b.store(ty, e.scalar(argument), b.gep(I64, "%args", str(number)), 8)
     symbol = e.symbols[op.callee.string_value()]
-    b.store(I64, str(len(e.launches)), b.gep(I64, "%ctx", field("launch")), 8)
+    number = str(len(e.launches))
+    b.store(I64, number, b.gep(I64, "%ctx", field("launch")), 8)
     e.launches.append(op.callee.string_value())
+    before = _cycles(b) if e.options.timed else None
     status = _run_kernel(e, op, symbol)
+    if before is not None:
+        took = b.binary("sub", I64, _cycles(b), before)
+        at = b.gep(I64, b.load(PTR, b.gep(I64, "%ctx", field("times")), 8), number)
+        b.store(I64, b.binary("add", I64, b.load(I64, at, 8), took), at, 8)
     ok, bad = b.fresh_label("ran"), b.fresh_label("failed")
     b.emit(f"br i1 {b.icmp('eq', I64, status, '0')}, label %{ok}, label %{bad}")
     b.start_block(bad)
@@ -278,6 +342,11 @@ def _launch(e: PlanEmitter, op: LaunchOp) -> None:
         b.store(I64, b.load(I64, b.gep(I64, "%frame", str(k)), 8), b.gep(I64, "%ctx", field(f"shown{k}")), 8)
     b.emit(f"ret i64 {status}")
     b.start_block(ok)
+
+
+def _cycles(b: FunctionBuilder) -> str:
+    b.module.declare("llvm.readcyclecounter", I64, [])
+    return b.op("call i64 @llvm.readcyclecounter()")
 
 
 def _run_kernel(e: PlanEmitter, op: LaunchOp, symbol: str) -> str:
@@ -350,36 +419,3 @@ def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], out
 # Offsets in PyArrayObject_fields (numpy/core/include/numpy/ndarraytypes.h) behind a 16-byte PyObject head; the runtime
 # checks them on a real array before it uses `entry_py`.
 ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64
-
-
-def _support(module: ModuleText) -> None:
-    """Workspace slots and output blocks, on the C library's allocator."""
-    module.declare("aligned_alloc", PTR, [I64, I64])
-    module.declare("free", "void", [PTR])
-    b = FunctionBuilder(module, "sx.aligned", [(I64, "size")], PTR, linkage="internal")
-    some = b.intrinsic("llvm.umax", I64, [(I64, "%size"), (I64, "1")])
-    padded = b.binary("and", I64, b.binary("add", I64, some, str(ALIGNMENT - 1)), str(-ALIGNMENT))
-    b.emit(f"ret ptr {b.call('aligned_alloc', PTR, [(I64, str(ALIGNMENT)), (I64, padded)])}")
-    b.finish()
-
-    b = FunctionBuilder(module, "sx.slot", [(PTR, "slot"), (I64, "size")], PTR, linkage="internal")
-    block = b.load(PTR, "%slot", 8)
-    capacity_at = b.gep(I64, "%slot", "1")
-    capacity = b.load(I64, capacity_at, 8)
-    enough = b.binary("and", LType("i1"), b.icmp("uge", I64, capacity, "%size"), b.icmp("ne", PTR, block, "null"))
-    with b.unless(b.op(f"xor i1 {enough}, true"), lambda: b.emit(f"ret ptr {block}")):
-        b.call("free", "void", [(PTR, block)])
-        made = b.call("sx.aligned", PTR, [(I64, "%size")])
-        b.store(PTR, made, "%slot", 8)
-        missing = b.icmp("eq", PTR, made, "null")
-        b.store(I64, b.select(I64, missing, "0", "%size"), capacity_at, 8)
-        b.emit(f"ret ptr {made}")
-    b.finish()
-
-    b = FunctionBuilder(module, "sx.output", [(PTR, "record"), (I64, "size")], PTR, linkage="internal")
-    given = b.load(PTR, "%record", 8)
-    with b.unless(b.icmp("eq", PTR, given, "null"), lambda: b.emit(f"ret ptr {given}")):
-        made = b.call("sx.aligned", PTR, [(I64, "%size")])
-        b.store(PTR, made, "%record", 8)
-        b.emit(f"ret ptr {made}")
-    b.finish()

@@ -148,7 +148,10 @@ class Kernel(Body):
         self.block.add_op(YieldOp())
         name = f"{self.name}_{len(self.plan.kernels)}"
         self.plan.kernels.append(KernelFuncOp(name, self.region))
-        self.plan.body.block.add_op(LaunchOp(name, self._arguments, sorted(set(self._writes))))
+        launch = LaunchOp(name, self._arguments, sorted(set(self._writes)))
+        if self.plan.current is not None:
+            launch.location = self.plan.current.location
+        self.plan.body.block.add_op(launch)
 
 
 class Plan:

@@ -12,11 +12,10 @@ from three_ways import sample
 
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.codegen.text import Target, host_target
-from sardonyx.backends.llvm.compile import emit_module
+from sardonyx.backends.llvm.compile import compile_lowered
 from sardonyx.backends.llvm.lowering.builder import Body, scalar_ir
 from sardonyx.backends.llvm.lowering.plan import Kernel, LoweredGraph, Plan, Port
 from sardonyx.backends.llvm.runtime import jit
-from sardonyx.backends.llvm.runtime.call import CompiledGraph
 from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
@@ -63,9 +62,7 @@ class Bench:
             ports.append(Port(f"y{number}", dtype, tuple(Dim.of(d) for d in shape)))
         lowered = LoweredGraph(plan.build(), inputs, ports, plan.constants, plan.failures)
         lowered.module.verify()
-        text, sizes = emit_module(lowered, self.target)
-        graph = CompiledGraph(lowered, sizes, jit.Library(jit.to_object(text), ("entry", "entry_py")))
-        return graph.run(feeds)
+        return compile_lowered(lowered, self.target).run(feeds)
 
 
 def narrow() -> Target:

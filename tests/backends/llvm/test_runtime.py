@@ -7,50 +7,26 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from plans import Builder
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 from sardonyx.backends.llvm.compile import compile_module, compile_native
 from sardonyx.backends.llvm.fallback import HybridGraph
 from sardonyx.backends.llvm.runtime import cache
 from sardonyx.dialects import locations
-from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import DType, float32, int64
+from sardonyx.dialects.dtypes import float32, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
-from sardonyx.dialects.module import create_module, set_outputs
 from sardonyx.dialects.sx import BY_NAME
-from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import ExecutionError, InvalidArgumentError, UnsupportedError
-
-
-class Builder:
-    """A graph under construction."""
-
-    def __init__(self, *inputs: tuple[str, DType, Sequence[Dim | int | str]]) -> None:
-        self.module, self.block = create_module("g", [(n, tensor_type(t, d), None) for n, t, d in inputs])
-        self.inputs = list(self.block.args)
-
-    def op(self, name: str, *slots: Any, **properties: Any) -> SSAValue:
-        made = BY_NAME[f"sx.{name}"].make(*slots, location=locations.name_location(f"{name}_node"), **properties)
-        self.block.add_op(made)
-        return made.results[0]
-
-    def constant(self, value: Any, dtype: Any = np.float32) -> SSAValue:
-        made = ConstantOp.dense(np.asarray(value, dtype))
-        self.block.add_op(made)
-        return made.output
-
-    def outputs(self, *values: SSAValue) -> ModuleOp:
-        set_outputs(self.module, values, [f"y{i}" for i in range(len(values))])
-        self.module.verify()
-        return self.module
 
 
 def elementwise() -> ModuleOp:
@@ -232,7 +208,7 @@ def test_no_numpy_computes_in_a_native_run(monkeypatch: pytest.MonkeyPatch) -> N
 
 CHILD = """
 import sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {paths!r}
 from test_runtime import elementwise
 from sardonyx.backends.llvm.compile import compile_native
 from sardonyx.backends.llvm.runtime import cache
@@ -243,7 +219,8 @@ print(cache.STATISTICS.compiled, cache.STATISTICS.loaded, cache.STATISTICS.damag
 
 
 def _child(folder: Any, **env: str) -> tuple[int, int, int]:
-    code = CHILD.format(tests=os.path.dirname(__file__))
+    here = Path(__file__).parent
+    code = CHILD.format(paths=[str(here), str(here.parents[1] / "support")])
     environment = {**os.environ, "SARDONYX_CACHE_DIR": str(folder), "SARDONYX_NUM_THREADS": "1", **env}
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     compiled, loaded, damaged = map(int, found.stdout.split())
