@@ -24,6 +24,9 @@ FunctionKey = tuple[str, str, str]
 # Old versions of operators that live on, which ONNX marks although models of their opsets have them.
 _READ_THOUGH_DEPRECATED = frozenset({"GroupNormalization"})
 
+FOREIGN = frozenset({"LayerNormalization", "SimplifiedLayerNormalization"})
+"""Operators that onnxruntime's optimised models have in ai.onnx, before (or without) ONNX's definition of them."""
+
 _KINDS: dict[int, str] = {
     onnx.AttributeProto.FLOAT: "a float", onnx.AttributeProto.INT: "an int", onnx.AttributeProto.STRING: "a string",
     onnx.AttributeProto.TENSOR: "a tensor", onnx.AttributeProto.GRAPH: "a graph", onnx.AttributeProto.FLOATS: "floats",
@@ -73,6 +76,8 @@ def schema_of(node: onnx.NodeProto, opsets: Opsets) -> defs.OpSchema | None:
     try:
         return defs.get_schema(node.op_type, version, domain)
     except defs.SchemaError:
+        if not domain and node.op_type in FOREIGN:
+            return None
         name = domain or "ai.onnx"
         raise InvalidArgumentError(
             f"{name} {version} has no operator '{node.op_type}'", location=describe(node)

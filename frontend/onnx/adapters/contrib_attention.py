@@ -1,0 +1,148 @@
+"""Attention of com.microsoft: Attention, MultiHeadAttention, RotaryEmbedding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from sardonyx.dialects.attributes import dims_of
+from sardonyx.dialects.dtypes import int64
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.onnx.contrib import (
+    attention,
+    causal,
+    contrib,
+    extent,
+    key_mask,
+    known_rank,
+    slice_axis,
+    split_heads,
+)
+from sardonyx.frontend.onnx.node import NodeContext, rank_of
+
+
+def _heads(n: NodeContext, name: str = "num_heads") -> int:
+    heads = n.attr(name)
+    if not isinstance(heads, int) or heads < 1:
+        raise InvalidArgumentError(f"its {name} is {heads}")
+    return heads
+
+
+@contrib("Attention")
+def _attention(n: NodeContext) -> Sequence[SSAValue | None]:
+    """Self-attention whose three projections are one matrix; past keys and values are one tensor [2, B, N, P, D]."""
+    x, weights, bias, mask, past, extra = (n.input(i) for i in range(6))
+    if x is None or weights is None:
+        raise InvalidArgumentError("its input or weights are missing")
+    if n.attr("do_rotary", 0) or n.attr("past_present_share_buffer", 0) or n.input(6) is not None:
+        raise n.unsupported("rotary embedding and shared buffers are not supported")
+    heads, sizes = _heads(n), n.attr("qkv_hidden_sizes")
+    width = dims_of(weights)[1].static_value if rank_of(weights) == 2 else None
+    if not sizes:
+        if width is None or width % 3:
+            raise n.unsupported("the width of its weights is not known, or not of three parts")
+        sizes = (width // 3,) * 3
+    known_rank(n, x, 3)
+    projected = n("matmul", x, weights)
+    if bias is not None:
+        projected = n("add", projected, bias)
+    parts = n.op("split", projected, n.constant(list(sizes)), axis=-1, results=3).results
+    q, k, v = (split_heads(n, part, heads) for part in parts)
+    present: SSAValue | None = None
+    if past is not None:
+        old = n.op("split", past, axis=0, num_outputs=2, results=2).results
+        k, v = (n("concat", [n("squeeze", o, n.constant([0])), new], axis=2) for o, new in zip(old, (k, v)))
+    if n.wanted(1):
+        present = n("concat", [n("unsqueeze", t, n.constant([0])) for t in (k, v)], axis=0)
+    keys, low = extent(n, k, 2), n.attr("mask_filter_value", -10000.0)
+    terms = [None if mask is None else key_mask(n, mask, keys, low, q), extra]
+    hidden = causal(n, extent(n, q, 2), keys) if n.attr("unidirectional", 0) else None
+    return [attention(n, q, k, v, terms, hidden, low), present]
+
+
+@contrib("MultiHeadAttention")
+def _multi_head(n: NodeContext) -> Sequence[SSAValue | None]:
+    """Attention whose projections were computed before, with a bias of their own; packed forms stay opaque."""
+    query, key, value, bias, mask, extra, past_key, past_value = (n.input(i) for i in range(8))
+    if query is None or key is None or value is None:
+        raise n.unsupported("packed projections are not supported")
+    if n.input(8) is not None or n.input(9) is not None or n.wanted(3):
+        raise n.unsupported("caches with a length of their own are not supported")
+    heads = _heads(n)
+    if bias is not None:
+        if rank_of(key) != 3:
+            raise n.unsupported("a bias of keys that are split into heads is not supported")
+        query, key, value = _biased(n, query, key, value, bias)
+    q, k, v = (split_heads(n, t, heads) for t in (query, key, value))
+    if past_key is not None and past_value is not None:
+        k, v = n("concat", [past_key, k], axis=2), n("concat", [past_value, v], axis=2)
+    keys, low = extent(n, k, 2), n.attr("mask_filter_value", -10000.0)
+    if mask is not None and rank_of(mask) == 1 and dims_of(mask)[0].static_value is None:
+        raise n.unsupported("a mask of an unknown length is not supported")
+    terms = [None if mask is None else key_mask(n, mask, keys, low, q), extra]
+    hidden = causal(n, extent(n, q, 2), keys) if n.attr("unidirectional", 0) else None
+    return [attention(n, q, k, v, terms, hidden, low), k if n.wanted(1) else None, v if n.wanted(2) else None]
+
+
+def _biased(n: NodeContext, q: SSAValue, k: SSAValue, v: SSAValue, bias: SSAValue) -> tuple[SSAValue, ...]:
+    """The three projections with their parts of one bias."""
+    sizes = [dims_of(t)[-1].static_value for t in (q, k, v)]
+    if None in sizes:
+        raise n.unsupported("the widths of its projections are not known")
+    parts = n.op("split", bias, n.constant(sizes), axis=0, results=3).results
+    return tuple(n("add", t, part) for t, part in zip((q, k, v), parts))
+
+
+@contrib("RotaryEmbedding")
+def _rotary(n: NodeContext) -> Sequence[SSAValue]:
+    if n.attr("is_packed_batching", 0) or n.attr("scale", 1.0) not in (1.0, None):
+        raise n.unsupported("packed batches and scaled positions are not supported")
+    x, positions, cos, sin = (n.required(i) for i in range(4))
+    rank = known_rank(n, x, 3, 4)
+    heads = n.attr("num_heads", 0) or 0
+    if rank == 3 and not heads:
+        width = dims_of(cos)[-1].static_value
+        hidden = dims_of(x)[-1].static_value
+        if width is None or hidden is None or hidden % (2 * width):
+            raise n.unsupported("its number of heads is not known")
+        heads = hidden // (2 * width)
+    given = x if rank == 4 else split_heads(n, x, heads)
+    if known_rank(n, positions, 1, 2) == 1:  # where the first element is
+        length = extent(n, given, 2)
+        steps = n("range", n.constant(0), length, n.constant(1))
+        positions = n("unsqueeze", n("add", steps, n("cast", positions, to=int64)), n.constant([0]))
+    out = rotate(n, given, positions, cos, sin, bool(n.attr("interleaved", 0)))
+    if rank == 4:
+        return [out]
+    return [n("reshape", n("transpose", out, perm=(0, 2, 1, 3)), n.constant([0, 0, -1]))]
+
+
+def rotate(
+    n: NodeContext, x: SSAValue, positions: SSAValue, cos: SSAValue, sin: SSAValue, interleaved: bool
+) -> SSAValue:
+    """Pairs of elements of [B, N, S, D] turned by the angles of their positions, [B, S] or [1, S].
+
+    A pair are the elements i and i + R/2 of the first R, or neighbours if `interleaved`; `cos` and `sin` have R/2
+    columns, and what follows the first R stays.
+    """
+    half, width = dims_of(cos)[-1].static_value, dims_of(x)[-1].static_value
+    if half is None or width is None:
+        raise n.unsupported("the width of its heads or of its table is not known")
+    if 2 * half > width:
+        raise InvalidArgumentError(f"its table is for {2 * half} elements, its heads have {width}")
+    c, s = (n("unsqueeze", n("gather", table, positions), n.constant([1])) for table in (cos, sin))
+    turned = slice_axis(n, x, 3, 0, 2 * half) if 2 * half < width else x
+    if interleaved:
+        pairs = n("reshape", turned, n.constant([0, 0, 0, half, 2]))
+        a, b = (n("gather", pairs, n.constant(i), axis=-1) for i in (0, 1))
+    else:
+        a, b = n.op("split", turned, axis=-1, num_outputs=2, results=2).results
+    first = n("sub", n("mul", a, c), n("mul", b, s))
+    second = n("add", n("mul", b, c), n("mul", a, s))
+    if interleaved:
+        stacked = n("concat", [n("unsqueeze", t, n.constant([-1])) for t in (first, second)], axis=-1)
+        out = n("reshape", stacked, n.constant([0, 0, 0, 2 * half]))
+    else:
+        out = n("concat", [first, second], axis=-1)
+    return n("concat", [out, slice_axis(n, x, 3, 2 * half, width)], axis=-1) if 2 * half < width else out
