@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dtypes import int64
 from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.onnx.adapters.contrib_quantized import product, vector
 from sardonyx.frontend.onnx.contrib import (
     attention,
     causal,
@@ -37,16 +38,27 @@ def _attention(n: NodeContext) -> Sequence[SSAValue | None]:
         raise InvalidArgumentError("its input or weights are missing")
     if n.attr("do_rotary", 0) or n.attr("past_present_share_buffer", 0) or n.input(6) is not None:
         raise n.unsupported("rotary embedding and shared buffers are not supported")
+    known_rank(n, x, 3)
+    projected = n("matmul", x, weights)
+    if bias is not None:
+        projected = n("add", projected, bias)
+    return _self_attention(n, projected, weights, mask, past, extra)
+
+
+def _self_attention(
+    n: NodeContext,
+    projected: SSAValue,
+    weights: SSAValue,
+    mask: SSAValue | None,
+    past: SSAValue | None,
+    extra: SSAValue | None,
+) -> Sequence[SSAValue | None]:
     heads, sizes = _heads(n), n.attr("qkv_hidden_sizes")
     width = dims_of(weights)[1].static_value if rank_of(weights) == 2 else None
     if not sizes:
         if width is None or width % 3:
             raise n.unsupported("the width of its weights is not known, or not of three parts")
         sizes = (width // 3,) * 3
-    known_rank(n, x, 3)
-    projected = n("matmul", x, weights)
-    if bias is not None:
-        projected = n("add", projected, bias)
     parts = n.op("split", projected, n.constant(list(sizes)), axis=-1, results=3).results
     q, k, v = (split_heads(n, part, heads) for part in parts)
     present: SSAValue | None = None
@@ -59,6 +71,18 @@ def _attention(n: NodeContext) -> Sequence[SSAValue | None]:
     terms = [None if mask is None else key_mask(n, mask, keys, low, q), extra]
     hidden = causal(n, extent(n, q, 2), keys) if n.attr("unidirectional", 0) else None
     return [attention(n, q, k, v, terms, hidden, low), present]
+
+
+@contrib("QAttention")
+def _quantized_attention(n: NodeContext) -> Sequence[SSAValue | None]:
+    """Attention whose projections are an integer product."""
+    x, weights, bias, x_scale, w_scale = (n.required(i) for i in range(5))
+    known_rank(n, x, 3)
+    if n.attr("do_rotary", 0):
+        raise n.unsupported("rotary embedding is not supported")
+    zeros = vector(n, n.input(6)), vector(n, n.input(7))
+    projected = product(n, x, weights, [vector(n, x_scale) or x_scale, w_scale], zeros, bias)
+    return _self_attention(n, projected, weights, n.input(5), n.input(8), None)
 
 
 @contrib("MultiHeadAttention")

@@ -13,7 +13,7 @@ from sardonyx.frontend.onnx.contrib import add, contrib
 from sardonyx.frontend.onnx.node import NodeContext, rank_of
 
 
-def _transposed(n: NodeContext, x: SSAValue) -> SSAValue:
+def transposed(n: NodeContext, x: SSAValue) -> SSAValue:
     """With the last two axes changed; a vector has only one."""
     rank = rank_of(x)
     if rank is None:
@@ -29,8 +29,8 @@ def _fused_matmul(n: NodeContext) -> Sequence[SSAValue]:
     if n.attr("transBatchA", 0) or n.attr("transBatchB", 0):
         raise n.unsupported("transposed batches are not supported")
     a, b = n.required(0), n.required(1)
-    a = _transposed(n, a) if n.attr("transA", 0) else a
-    b = _transposed(n, b) if n.attr("transB", 0) else b
+    a = transposed(n, a) if n.attr("transA", 0) else a
+    b = transposed(n, b) if n.attr("transB", 0) else b
     out, alpha = n("matmul", a, b), n.attr("alpha", 1.0)
     return [out if alpha == 1.0 else n("mul", out, n.constant(alpha, dtype_of(out)))]
 

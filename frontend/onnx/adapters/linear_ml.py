@@ -136,6 +136,8 @@ def _linear_classifier(n: NodeContext) -> Sequence[SSAValue]:
     coefficients, transform = numbers(n, "coefficients"), transform_of(n)
     features = dims_of(x)[1].static_value
     count = intercepts.size or (coefficients.size // features if features else len(known))
+    if features and coefficients.size > count * features:
+        coefficients = coefficients[: count * features]  # onnxruntime reads no more, and models rely on it
     scores = _linear(n, x, coefficients, intercepts, count)
     if count > 1:
         if count > len(known):
