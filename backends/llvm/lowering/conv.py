@@ -8,9 +8,10 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
-from sardonyx.backends.llvm.lowering.conv_depthwise import depthwise_last
+from sardonyx.backends.llvm.lowering.conv_depthwise import depthwise
+from sardonyx.backends.llvm.lowering.conv_planes import depthwise_planes, fits_planes
 from sardonyx.backends.llvm.lowering.conv_shape import Sliding, require_fit
-from sardonyx.backends.llvm.lowering.conv_tile import convolve
+from sardonyx.backends.llvm.lowering.conv_tile import convolve, pointwise_planes
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, result_of, takes_epilogue
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
 from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_nest, row_major, steps
@@ -40,8 +41,13 @@ def _conv(plan: Plan, op: ConvOp, fused: Fused | None) -> None:
     stage = chain(dtype, _bias(op, last[1], w[0]), fused)
     target = plan.new_buffer(result_of(op, fused))
     operands = (op.x, op.w)
-    if w[1].static_value == 1 and x[1].static_value == group and w[0].static_value == group and last == (True, True):
-        depthwise_last(plan, shape, operands, target, stage)
+    static = (x[1].static_value, w[0].static_value, w[1].static_value)
+    if static == (group, group, 1) and last == (False, False) and fits_planes(plan, shape):
+        depthwise_planes(plan, shape, operands, target, stage)
+    elif static == (group, group, 1):
+        depthwise(plan, shape, operands, target, last, stage)
+    elif shape.is_pointwise and last == (False, False) and dtype.bits >= 32:
+        pointwise_planes(plan, shape, operands, group, target, stage)
     else:
         convolve(plan, shape, operands, group, target, last, stage)
 

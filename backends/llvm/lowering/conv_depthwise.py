@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
-from sardonyx.backends.llvm.lowering.conv_shape import Sliding
+from sardonyx.backends.llvm.lowering.conv_shape import Sliding, channels_put_last, channels_put_second
 from sardonyx.backends.llvm.lowering.conv_slide import Place, Slide, Steps
 from sardonyx.backends.llvm.lowering.epilogue import Stage
 from sardonyx.backends.llvm.lowering.plan import Plan
@@ -41,17 +41,29 @@ def _by_tap(plan: Plan, value: SSAValue, dtype: DType) -> tuple[SSAValue, DType]
     return buffer, dtype
 
 
-def depthwise_last(
-    plan: Plan, shape: Sliding, operands: tuple[SSAValue, SSAValue], target: SSAValue, stage: Stage | None
+def depthwise(
+    plan: Plan,
+    shape: Sliding,
+    operands: tuple[SSAValue, SSAValue],
+    target: SSAValue,
+    last: tuple[bool, bool],
+    stage: Stage | None,
 ) -> None:
-    """Launch the convolution of data [N, D1, …, C] with weights [C, 1, k1, …] into the buffer `target`."""
+    """Launch the convolution of data [N, D1, …, C] with weights [C, 1, k1, …] into the buffer `target`.
+
+    `last` says whether the channels are last in the data and in the result; they are put there where they aren't.
+    `stage` is what sums go through, whose rows and columns are those of the result.
+    """
     x, w = operands
     dtype = dtype_of(x)
     wide = compute_dtype(dtype)
     by_tap, own = _by_tap(plan, w, dtype)
+    source = channels_put_last(plan, dtype, plan.buffer(x), [shape.batch, shape.channels, *shape.sizes], last[0])
+    dims = [shape.batch, shape.channels, *shape.counts]
+    sums = target if last[1] else plan.workspace(wide, [plan.count(dims)])
     kernel = plan.kernel("depthwise")
-    data, weights, result = kernel.read(x), kernel.read_buffer(by_tap), kernel.write_buffer(target)
-    point = None if stage is None else stage(kernel)
+    data, weights, result = kernel.read_buffer(source), kernel.read_buffer(by_tap), kernel.write_buffer(sums)
+    point = None if stage is None or not last[1] else stage(kernel)
     zero, channels = kernel.const(wide, 0), kernel.extent(shape.channels)
 
     def weight(b: Body, tap: IndexLike, channel: SSAValue) -> SSAValue:
@@ -62,8 +74,12 @@ def depthwise_last(
         return state if factor is None else multiply_add(b, wide, value, factor, state)
 
     def finish(b: Body, state: SSAValue, place: Place, channel: SSAValue, window: IndexLike) -> None:
-        value = b.convert(state, wide, dtype) if point is None else point(b, state, window, channel)
+        value = state
+        if last[1]:
+            value = b.convert(state, wide, dtype) if point is None else point(b, state, window, channel)
         b.store(value, result, b.plus(b.times(window, channels), channel))
 
     Slide(plan, kernel, shape, Steps(lambda b, c: zero, weight, add, finish)).emit()
     kernel.launch()
+    if not last[1]:
+        channels_put_second(plan, (wide, dtype), sums, target, dims, stage)

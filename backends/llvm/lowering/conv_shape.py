@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
+from sardonyx.backends.llvm.lowering.epilogue import Stage
 from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.backends.llvm.lowering.region import row_major
 from sardonyx.dialects.dims import Dim
@@ -234,3 +235,68 @@ def turned_back(
 def strides_last(shape: Sliding) -> list[Dim]:
     """The strides of the padded frame along the spatial axes, in elements."""
     return [stride * shape.channels for stride in row_major(shape.padded)]
+
+
+def channels_put_last(plan: Plan, dtype: DType, data: SSAValue, dims: Sequence[Dim], last: bool) -> SSAValue:
+    """The buffer of data [N, C, D1, …] as [N, D1, …, C]; `data` itself where they are `last` already."""
+    if last:
+        return data
+    target = plan.workspace(dtype, [plan.dim(d) for d in dims])
+    kernel = plan.kernel("channels_last")
+    read, write = kernel.read_buffer(data), kernel.write_buffer(target)
+    channels, pixels = kernel.extent(dims[1]), kernel.outer(plan.count(dims[2:]))
+    image = kernel.times(channels, pixels)
+
+    def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+        at, first, count = _part_of_image(b, number, pixels, image)
+        source, there = b.plus(at, first), b.plus(at, b.times(first, channels))
+        turned(b, (channels, pixels), count, (read, source), (write, there), channels)
+
+    kernel.loop(kernel.times(kernel.extent(dims[0]), PARTS), unit, parallel=True)
+    kernel.launch()
+    return target
+
+
+def channels_put_second(
+    plan: Plan,
+    dtypes: tuple[DType, DType],
+    data: SSAValue,
+    target: SSAValue,
+    dims: Sequence[Dim],
+    stage: Stage | None = None,
+) -> None:
+    """Write data [N, D1, …, C] as [N, C, D1, …], whose dims are given, by way of `stage` (its rows are batch and
+    channel, its columns the pixels); `dtypes` are those of the data and of the target."""
+    kernel = plan.kernel("channels_second")
+    read, write = kernel.read_buffer(data), kernel.write_buffer(target)
+    point = None if stage is None else stage(kernel)
+    channels, pixels = kernel.extent(dims[1]), kernel.outer(plan.count(dims[2:]))
+    image = kernel.times(channels, pixels)
+
+    def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+        at, first, count = _part_of_image(b, number, pixels, image)
+        row = b.times(b.index_math("floordiv", number, PARTS), channels)
+
+        def change(inner: Body, value: SSAValue, c: IndexLike, p: IndexLike) -> SSAValue:
+            if point is None:
+                return inner.convert(value, *dtypes)
+            return point(inner, value, inner.plus(row, c), p)
+
+        turned_back(b, (0, channels), (first, count), (read, at, channels), (write, at, pixels), change)
+
+    kernel.loop(kernel.times(kernel.extent(dims[0]), PARTS), unit, parallel=True)
+    kernel.launch()
+
+
+PARTS = 8
+"""Into so many runs of pixels an image is cut where its channels are put elsewhere."""
+
+
+def _part_of_image(
+    b: Body, number: SSAValue, pixels: IndexLike, image: IndexLike
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """(where its image begins, its first pixel, its pixels) of a part."""
+    each = b.times(b.index_math("ceildiv", b.index_math("ceildiv", pixels, PARTS), TURNED), TURNED)
+    first = b.index_math("min", b.times(b.index_math("floormod", number, PARTS), each), pixels)
+    count = b.index_math("min", each, b.minus(pixels, first))
+    return b.times(b.index_math("floordiv", number, PARTS), image), first, count

@@ -28,6 +28,8 @@ from sardonyx.dialects.sx.constant import ConstantOp
 
 ROWS = 96
 """Pixels of a block: what they read stays in the second-level cache while the panels of weights pass by."""
+COLUMNS = 112
+"""Pixels of a block where they are the columns."""
 UNITS = 16
 """Into at least so many parts the work is cut, if it has that many."""
 
@@ -161,8 +163,8 @@ def convolve(
     outer_step = kernel.times(kernel.extent(shape.counts[-1]), channels) if pairs else None
 
     def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
-        rest, (plane_group, block, split) = _places(b, number, (group, blocks, splits))
-        image_number, places = _places(b, rest, upper)
+        rest, (plane_group, block, split) = places_of_unit(b, number, (group, blocks, splits))
+        image_number, places = places_of_unit(b, rest, upper)
         a_at = b.plus(b.times(image_number, image_size), b.times(plane_group, in_group))
         for place, step in zip(places, upper_steps, strict=True):
             a_at = b.plus(a_at, b.times(place, step))
@@ -235,7 +237,7 @@ def _segments(kernel: Kernel, shape: Sliding, strides: Sequence[Dim], group: int
     return out, kernel.extent(shape.channels // group)
 
 
-def _places(b: Body, number: IndexLike, extents: Sequence[IndexLike]) -> tuple[IndexLike, list[IndexLike]]:
+def places_of_unit(b: Body, number: IndexLike, extents: Sequence[IndexLike]) -> tuple[IndexLike, list[IndexLike]]:
     """A flat number as (what is left in front, the place along each of these extents); extents of 1 cost nothing."""
     places: list[IndexLike] = []
     rest = number
@@ -264,3 +266,40 @@ def _part(b: Body, whole: IndexLike, start: IndexLike, size: IndexLike) -> Index
         if total % each == 0:
             return each
     return b.index_math("min", size, b.minus(whole, start))
+
+
+def pointwise_planes(
+    plan: Plan, shape: Sliding, operands: tuple[SSAValue, SSAValue], group: int, target: SSAValue, stage: Stage | None
+) -> None:
+    """Launch a convolution by single elements of data [N, C, …]: weights times the pixels of each image."""
+    x, w = operands
+    out_channels, inner = dims_of(w)[0], dims_of(w)[1]
+    per_group, pixels = out_channels // group, Dim.product(shape.counts)
+    kernel = plan.kernel("conv")
+    data, weights, result = kernel.read(x), kernel.read(w), kernel.write_buffer(target)
+    point = None if stage is None else stage(kernel)
+    m, n, k = kernel.extent(per_group), kernel.extent(pixels), kernel.extent(inner)
+    known = pixels.static_value
+    width = COLUMNS if known is None else max(16, -(-known // max(1, round(known / COLUMNS)) // 16) * 16)
+    blocks = kernel.extent(pixels.ceildiv(width))
+    one = kernel.index(1)
+
+    def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+        image, (part, block) = places_of_unit(b, number, (group, blocks))
+        start = b.times(block, width)
+        count = b.index_math("min", width, b.minus(n, start))
+        row = b.times(b.plus(b.times(image, group), part), m)
+        matrix = b.times(b.plus(b.times(image, group), part), k)
+        b.add(
+            ContractOp(
+                (weights, data, result),
+                [m, b.index(count), k],
+                [b.times(part, b.times(m, k)), b.plus(b.times(matrix, n), start), b.plus(b.times(row, n), start)],
+                [k, one, n, one, n],
+                epilogue=region(b, dtype_of(x), point, row, start),
+            )
+        )
+
+    kernel.loop(kernel.outer(plan.product(plan.count([shape.batch, group]), plan.dim(pixels.ceildiv(width)))), unit,
+                parallel=True)  # fmt: skip
+    kernel.launch()

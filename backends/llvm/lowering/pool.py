@@ -1,4 +1,8 @@
-"""Lowerings of the pools: every window walks over its cells, in a padded copy where there is padding."""
+"""Lowerings of the pools.
+
+With channels last the lanes are channels (see `conv_slide`). With channels second every window walks over its cells, in
+a padded copy where there is padding.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,16 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
-from sardonyx.backends.llvm.lowering.conv_shape import paddings, require_fit
+from sardonyx.backends.llvm.lowering.conv_shape import Sliding, channels_put_second, paddings, require_fit
+from sardonyx.backends.llvm.lowering.conv_slide import Place, Slide, Steps
 from sardonyx.backends.llvm.lowering.elementwise import nest
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
-from sardonyx.backends.llvm.lowering.region import axis, copy_region, fill_buffer, row_major
-from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_region, fill_buffer, row_major
+from sardonyx.dialects.attributes import Shape, dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType, int64
 from sardonyx.dialects.sx.pool import AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp, MaxPoolOp, PoolOp
-from sardonyx.dialects.sx.windows import Windows
-from sardonyx.errors import UnsupportedError
+from sardonyx.dialects.sx.windows import Windows, channels_second
 
 
 @dataclass
@@ -31,17 +35,26 @@ class Frame:
     windows: Windows
 
 
+def _dims(op: PoolOp) -> tuple[Shape, Shape]:
+    """The dims [N, C, D1, …] of the operand and of the result."""
+    last = op.channels_are_last
+    return channels_second(dims_of(op.x), last), channels_second(dims_of(op.results[0]), last)
+
+
 def _frame(plan: Plan, op: PoolOp, lowest: float | int) -> Frame:
-    """Pad the operand with a value that never counts, far enough for every window."""
-    if op.channels_are_last:
-        raise UnsupportedError(f"the layout {op.attr('layout')} has no native form yet")
-    x, out, dtype = dims_of(op.x), dims_of(op.results[0]), dtype_of(op.x)
+    """Pad the operand with a value that never counts, far enough for every window; its channels come second."""
+    (x, out), dtype = _dims(op), dtype_of(op.x)
     windows, counts, sizes = op.windows(len(x) - 2), out[2:], list(x[2:])
     require_fit(plan, counts)
+    data = plan.buffer(op.x)
+    if op.channels_are_last:
+        second = plan.workspace(dtype, [plan.dim(d) for d in x])
+        channels_put_second(plan, (dtype, dtype), data, second, x)
+        data = second
     pads = paddings(windows, sizes, counts)
     before, after = [b for b, _ in pads], [a for _, a in pads]
     if not windows.ceil and all(p.static_value == 0 for pair in pads for p in pair):
-        return Frame(plan.buffer(op.x), sizes, before, after, windows)
+        return Frame(data, sizes, before, after, windows)
     room = []
     for at, (size, count, (b, a)) in enumerate(zip(sizes, counts, pads, strict=True)):
         needed = (count - 1) * windows.strides[at] + windows.reach(at)
@@ -51,7 +64,7 @@ def _frame(plan: Plan, op: PoolOp, lowest: float | int) -> Frame:
     fill_buffer(plan, dtype, buffer, plan.count(shape), lowest)
     axes = [axis(d, s, t) for d, s, t in zip(x, row_major(x), row_major(shape), strict=True)]
     first = Dim.sum(b * s for b, s in zip(before, row_major(room), strict=True))
-    copy_region(plan, "pad", axes, plan.buffer(op.x), buffer, 0, first)
+    copy_region(plan, "pad", axes, data, buffer, 0, first)
     return Frame(buffer, room, before, after, windows)
 
 
@@ -108,7 +121,7 @@ class _Setup:
 
 
 def _setup(plan: Plan, kernel: Kernel, op: PoolOp, frame: Frame) -> _Setup:
-    out, windows = dims_of(op.results[0]), frame.windows
+    out, windows = _dims(op)[1], frame.windows
     strides = row_major(frame.sizes)
     return _Setup(
         [kernel.outer(plan.count(out[:2])), *kernel.extents(out[2:])],
@@ -126,6 +139,9 @@ def _max_pool(plan: Plan, op: MaxPoolOp) -> None:
         return
     dtype = dtype_of(op.x)
     wide = compute_dtype(dtype)
+    if op.channels_are_last:
+        _max_pool_last(plan, op, dtype, wide)
+        return
     frame = _frame(plan, op, _lowest(dtype))
     kernel = plan.kernel("max_pool")
     data, target = kernel.read_buffer(frame.buffer), kernel.write(op.output)
@@ -143,17 +159,41 @@ def _max_pool(plan: Plan, op: MaxPoolOp) -> None:
     kernel.launch()
 
 
+def _max_pool_last(plan: Plan, op: MaxPoolOp, dtype: DType, wide: DType) -> None:
+    """Over lanes of channels; see `conv_slide`."""
+    x, out = _dims(op)
+    shape = Sliding.of(plan, op.windows(len(x) - 2), x, out)
+    kernel = plan.kernel("max_pool")
+    data, target = kernel.read(op.x), kernel.write(op.output)
+    lowest, channels = kernel.const(wide, _lowest(dtype)), kernel.extent(x[1])
+
+    def add(b: Body, best: SSAValue, at: SSAValue, _: SSAValue | None) -> SSAValue:
+        return b.arithmetic("max", wide, best, b.convert(b.load(data, at), dtype, wide))
+
+    def finish(b: Body, best: SSAValue, _: Place, channel: SSAValue, window: IndexLike) -> None:
+        b.store(b.convert(best, wide, dtype), target, b.plus(b.times(window, channels), channel))
+
+    Slide(plan, kernel, shape, Steps(lambda b, c: lowest, None, add, finish)).emit()
+    kernel.launch()
+
+
 def _max_pool_with_indices(plan: Plan, op: MaxPoolOp) -> None:
     """As above, with the first greatest cell's position in the operand."""
     dtype = dtype_of(op.x)
-    wide, sizes = compute_dtype(dtype), dims_of(op.x)[2:]
+    (x, out), wide = _dims(op), compute_dtype(dtype)
+    sizes = x[2:]
     frame = _frame(plan, op, _lowest(dtype))
     order = row_major(sizes)
     if op.attr("storage_order"):
         order = list(reversed(row_major(list(reversed(sizes)))))
+    last = op.channels_are_last
+    found = [plan.new_buffer(result) for result in op.results]
+    buffers = found
+    if last:
+        buffers = [plan.workspace(t, [plan.dim(d) for d in out]) for t in (dtype, int64)]
     kernel = plan.kernel("max_pool_indices")
     data = kernel.read_buffer(frame.buffer)
-    target, places = kernel.write(op.output), kernel.write(op.indices)
+    target, places = (kernel.write_buffer(buffer) for buffer in buffers)
     setup = _setup(plan, kernel, op, frame)
     extents, weights = kernel.extents(sizes), kernel.extents(order)
     before, area = kernel.extents(frame.before), kernel.outer(plan.count(sizes))
@@ -190,12 +230,27 @@ def _max_pool_with_indices(plan: Plan, op: MaxPoolOp) -> None:
 
     nest(kernel, setup.bounds, point)
     kernel.launch()
+    if last:
+        for made, final in zip(buffers, found, strict=True):
+            copy_region(plan, "channels_last", _to_last(out), made, final)
+
+
+def _to_last(dims: Shape) -> list[Axis]:
+    """The region that puts the channels of data of these dims last."""
+    order = [0, *range(2, len(dims)), 1]
+    source = row_major(dims)
+    target = row_major([dims[a] for a in order])
+    return [axis(dims[a], source[a], t) for a, t in zip(order, target, strict=True)]
 
 
 @lowers(AveragePoolOp)
 def _average_pool(plan: Plan, op: AveragePoolOp) -> None:
-    dtype, sizes = dtype_of(op.x), dims_of(op.x)[2:]
+    dtype = dtype_of(op.x)
     wide = compute_dtype(dtype)
+    if op.channels_are_last:
+        _average_pool_last(plan, op, dtype, wide)
+        return
+    sizes = dims_of(op.x)[2:]
     frame = _frame(plan, op, 0)
     windows, counted_pads = frame.windows, op.attr("count_include_pad")
     kernel = plan.kernel("average_pool")
@@ -211,18 +266,60 @@ def _average_pool(plan: Plan, op: AveragePoolOp) -> None:
             return [at.arithmetic("add", wide, total[0], at.convert(at.load(data, offset), dtype, wide))]
 
         (total,) = _walk(b, setup.taps, setup.steps, setup.base(b, where), [zero], step)
-        number: IndexLike = 1
-        for at, index in enumerate(where[1:]):
-            start = b.minus(b.times(index, windows.strides[at]), before[at])
-            dilation = windows.dilations[at]
-            first = b.index_math("ceildiv", b.index_math("max", 0, b.minus(low[at], start)), dilation)
-            last = b.index_math("ceildiv", b.index_math("max", 0, b.minus(high[at], start)), dilation)
-            span = b.minus(b.index_math("min", last, setup.taps[at]), first)
-            number = b.times(number, b.index_math("max", span, 0))
+        number = _counted(b, windows, where[1:], before, low, high, setup.taps)
         count = b.from_index(b.index_math("max", number, 1), wide)
         b.store(b.convert(b.arithmetic("div", wide, total, count), wide, dtype), target, flat)
 
     nest(kernel, setup.bounds, point)
+    kernel.launch()
+
+
+def _counted(
+    b: Body,
+    windows: Windows,
+    where: Sequence[IndexLike],
+    before: Sequence[IndexLike],
+    low: Sequence[IndexLike],
+    high: Sequence[IndexLike],
+    taps: Sequence[IndexLike],
+) -> IndexLike:
+    """How many cells of a window lie between `low` and `high` along each axis."""
+    number: IndexLike = 1
+    for at, index in enumerate(where):
+        start = b.minus(b.times(index, windows.strides[at]), before[at])
+        dilation = windows.dilations[at]
+        first = b.index_math("ceildiv", b.index_math("max", 0, b.minus(low[at], start)), dilation)
+        last = b.index_math("ceildiv", b.index_math("max", 0, b.minus(high[at], start)), dilation)
+        span = b.minus(b.index_math("min", last, taps[at]), first)
+        number = b.times(number, b.index_math("max", span, 0))
+    return number
+
+
+def _average_pool_last(plan: Plan, op: AveragePoolOp, dtype: DType, wide: DType) -> None:
+    """Over lanes of channels; see `conv_slide`."""
+    x, out = _dims(op)
+    shape = Sliding.of(plan, op.windows(len(x) - 2), x, out)
+    kernel = plan.kernel("average_pool")
+    data, target = kernel.read(op.x), kernel.write(op.output)
+    zero, channels = kernel.const(wide, 0), kernel.extent(x[1])
+    with_pads = op.attr("count_include_pad")
+    before, taps = [kernel.extent(p) for p, _ in shape.pads], kernel.extents(shape.windows.kernel)
+    low = [kernel.minus(0, p) for p in before]
+    high = [kernel.extent(size + after) for size, (_, after) in zip(shape.sizes, shape.pads, strict=True)]
+
+    def add(b: Body, total: SSAValue, at: SSAValue, _: SSAValue | None) -> SSAValue:
+        return b.arithmetic("add", wide, total, b.convert(b.load(data, at), dtype, wide))
+
+    def finish(b: Body, total: SSAValue, place: Place, channel: SSAValue, window: IndexLike) -> None:
+        if with_pads:
+            number = _counted(b, shape.windows, place.indices, before, low, high, taps)
+        else:
+            number = place.cells(b)
+        count = b.from_index(b.index_math("max", number, 1), wide)
+        mean = b.arithmetic("div", wide, total, count)
+        b.store(b.convert(mean, wide, dtype), target, b.plus(b.times(window, channels), channel))
+
+    Slide(plan, kernel, shape, Steps(lambda b, c: zero, None, add, finish)).emit()
     kernel.launch()
 
 
