@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from sardonyx.backends.onnx import metadata
+from sardonyx.backends.onnx.contrib import CONTRIB
 from sardonyx.backends.onnx.forms import form_of, onnx_form
 from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable
@@ -127,8 +128,10 @@ class _Emitter:
                 self._emit_constant(graph, op)
             elif isinstance(op, SxOp):
                 self._emit_node(graph, op)
-                if isinstance(op, OpaqueOp):  # nobody can infer the types of its results
+                if isinstance(op, OpaqueOp):
                     self._count_opaque(op)
+                if isinstance(op, OpaqueOp) or self.forms[op].domain == CONTRIB:
+                    # ONNX cannot infer the types of its results.
                     known = [r for r in op.results if not isinstance(r.type, UnknownType)]
                     graph.value_info.extend(
                         value_info(self.names[r], r.type) for r in known if self.names[r] not in self.outputs

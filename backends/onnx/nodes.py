@@ -13,6 +13,7 @@ from onnx import defs
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Region, SSAValue
 
+from sardonyx.backends.onnx.contrib import CONTRIB, contrib_schema
 from sardonyx.backends.onnx.options import MAX_OPSET
 from sardonyx.backends.onnx.tensors import tensor_from_array, type_text
 from sardonyx.dialects.attributes import WeightAttr
@@ -58,7 +59,9 @@ VALUE_SINCE: dict[tuple[str, str, object], int] = {
 
 @cache
 def schema_of(domain: str, name: str, opset: int) -> defs.OpSchema | None:
-    """ONNX's schema of an operator at an opset, None where it has none (or a deprecated one)."""
+    """The schema of an operator at an opset, None where there is none (or a deprecated one)."""
+    if domain == CONTRIB:
+        return contrib_schema(name)
     try:
         found = defs.get_schema(name, opset, domain)
     except defs.SchemaError:
@@ -68,7 +71,9 @@ def schema_of(domain: str, name: str, opset: int) -> defs.OpSchema | None:
 
 @cache
 def _allowed_types(domain: str, name: str, since: int) -> dict[str, frozenset[str]]:
-    schema = defs.get_schema(name, since, domain)
+    schema = schema_of(domain, name, since)
+    if schema is None:
+        return {}
     return {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
 
 
