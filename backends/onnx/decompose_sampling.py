@@ -8,8 +8,10 @@ from sardonyx.backends.onnx.decompose import Values, decomposes
 from sardonyx.backends.onnx.rewrite import Expansion
 from sardonyx.dialects.attributes import dims_of, dtype_of, rank_of
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dtypes import DType, float32, int64
+from sardonyx.dialects.dtypes import int64
+from sardonyx.dialects.sx.resize import known_floats
 from sardonyx.dialects.sx.support import is_unranked
+from sardonyx.dialects.values import known_ints
 
 
 @decomposes("resize")
@@ -20,21 +22,28 @@ def _resize(op: SxOp, b: Expansion, opset: int) -> Values:
     if x is None or axes is None or is_unranked(x) or opset >= 18:
         return None
     rank = rank_of(x)
-    at = b.constant([a % rank for a in axes], int64)
+    at = [a % rank for a in axes]
 
-    def spread(part: SSAValue | None, whole: SSAValue) -> SSAValue | None:
-        return None if part is None else b("scatter_elements", whole, at, part)
-
-    def filled(value: float, dtype: DType) -> SSAValue:
-        return b.constant([value] * rank, dtype)
+    def spread(part: SSAValue, value: float) -> SSAValue:
+        """The part's entries at their axes, `value` at the others: a constant where the part is one."""
+        known = known_floats(part)
+        if known is None:
+            return b("scatter_elements", b.constant([value] * rank, dtype_of(part)), b.constant(at, int64), part)
+        whole = [value] * rank
+        for axis, entry in zip(at, known, strict=True):
+            whole[axis] = entry
+        return b.constant(whole, dtype_of(part))
 
     if roi is not None:
-        count = len(axes)
-        dtype = dtype_of(roi)
-        halves = b.ops("split", roi, b.constant([count, count], int64), axis=0, results=2).results
-        roi = b("concat", [spread(h, filled(v, dtype)) for h, v in zip(halves, (0, 1), strict=True)], axis=0)
-    scales = spread(scales, filled(1, float32))
-    sizes = spread(sizes, b("shape", x)) if sizes is not None else None
+        halves = b.ops("split", roi, b.constant([len(at)] * 2, int64), axis=0, results=2).results
+        roi = b("concat", [spread(half, v) for half, v in zip(halves, (0, 1), strict=True)], axis=0)
+    if sizes is not None:
+        known, dims = known_ints(sizes), [d.static_value for d in dims_of(x)]
+        if known is None or None in dims:
+            sizes = b("scatter_elements", b("shape", x), b.constant(at, int64), sizes)
+        else:
+            sizes = b.constant([known[at.index(i)] if i in at else d for i, d in enumerate(dims)], int64)
+    scales = None if scales is None else spread(scales, 1)
     properties = {k: v for k, v in op.python_properties().items() if k != "axes"}
     return [b("resize", x, roi, scales, sizes, **properties)]
 

@@ -154,7 +154,7 @@ class GridSampleOp(SxOp):
         if mode == "nearest":
             at = np.rint(at)
         beyond = (at < low) | (at > high)
-        if padding == "border":
+        if padding == "border" and mode != "cubic":  # a cubic's neighbours are clamped one by one, as in onnxruntime
             at = np.where(beyond, np.clip(at, 0, size - 1), at)
         elif padding == "reflection":
             at = np.where(beyond, reflected(at, low, high), at)

@@ -80,7 +80,7 @@ class Sampling:
             return self.start * (self.size - 1) + inside
         centered = self._unscaled(x + 0.5) - 0.5
         if transformation == "pytorch_half_pixel":
-            return centered if length != 1 else 0 * x - 0.5
+            return centered if length != 1 else 0 * x
         if transformation == "half_pixel_symmetric":
             return self.size / 2 * (1 - self.count / length) + centered
         return centered

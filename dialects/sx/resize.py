@@ -193,7 +193,7 @@ class ResizeOp(SxOp):
             scale = stated[i]
             exact = scale is None or (scale == count / size if size else True)
             out[axis] = Sampling(size, count, scale or (count / size if size else 1.0), exact, *region)
-        return out
+        return dict(sorted(out.items()))  # the order of the sums must not depend on that of `axes`
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         x, roi, scales, sizes = slots(arrays)
