@@ -45,7 +45,8 @@ class ContractOp(IRDLOperation):
     zeros; its strides are not looked at, its offset is that of the first panel. W is a multiple of the lanes of a sum
     (`panel_width` in codegen/contract_shape.py gives the best one).
 
-    `accumulate` starts the sums from what C holds.
+    `accumulate` starts the sums from what C holds. `least_rows` promises that m is at least so much, which spares code
+    for small remainders of rows.
 
     **Types.** Integers wrap around; i1 multiplies by `and` and adds by `or`; 16-bit floats are summed in float32, and
     C then holds float32 or that 16-bit type (rounded once).
@@ -74,6 +75,7 @@ class ContractOp(IRDLOperation):
     segments = var_operand_def(INDEX)
     accumulate = opt_prop_def(UnitAttr)
     packed = opt_prop_def(IntegerAttr)
+    least_rows = opt_prop_def(IntegerAttr)
     epilogue = opt_region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -92,12 +94,14 @@ class ContractOp(IRDLOperation):
         rows: Sequence[SSAValue] = (),
         segments: Sequence[SSAValue] = (),
         epilogue: Region | None = None,
+        least_rows: int = 0,
     ) -> None:
         super().__init__(
             operands=[*buffers, list(extents), list(offsets), list(strides), list(rows), list(segments)],
             properties={
                 "accumulate": UnitAttr() if accumulate else None,
                 "packed": None if packed is None else IntegerAttr(packed, i64),
+                "least_rows": IntegerAttr(least_rows, i64) if least_rows else None,
             },
             regions=[[] if epilogue is None else [epilogue]],
         )

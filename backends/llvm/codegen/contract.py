@@ -6,23 +6,22 @@ no whole vector in a masked one (or one by one, for unpacked element types witho
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block
 
-from sardonyx.backends.llvm.codegen.contract_shape import tile_shapes
-from sardonyx.backends.llvm.codegen.contract_tile import (
-    Epilogue,
-    Operand,
-    Problem,
-    RowPairs,
-    Tile,
-    emit_tile,
+from sardonyx.backends.llvm.codegen.contract_shape import (
+    K_BLOCK,
+    RowRun,
+    share_rows,
+    tile_rows,
+    tile_vectors,
     whole_groups,
 )
+from sardonyx.backends.llvm.codegen.contract_tile import UNROLL, Epilogue, Operand, Problem, RowPairs, Tile, emit_tile
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
 from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type, value_type
@@ -65,7 +64,7 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
         segments=tuple(zip(segments[::2], segments[1::2], strict=True)),
         epilogue=epilogue,
     )
-    emit_contraction(e.builder, problem)
+    emit_contraction(e.builder, problem, 0 if op.least_rows is None else op.least_rows.value.data)
 
 
 def _weight(block: Block) -> int:
@@ -83,32 +82,81 @@ def _weight(block: Block) -> int:
     return total
 
 
-def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
-    """All tiles of a problem."""
+def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
+    """All tiles of a problem that is known to have `least` rows."""
+    if p.segments or p.c.element != p.sum or (not p.k.startswith("%") and int(p.k) <= K_BLOCK):
+        _emit_block(b, p, p.k, "0", least)
+        return
+    # Blocks of k of about one size, a multiple of what the k loop takes at a time; k of 0 is one empty block.
+    some = p.k if not p.k.startswith("%") else b.intrinsic("llvm.smax", I64, [(I64, p.k), (I64, "1")])
+    blocks = _ceil_div(b, some, str(K_BLOCK))
+    size = _round_up(b, _ceil_div(b, some, blocks), UNROLL)
+    final = fold(b, "sub", blocks, "1")
+
+    def block(number: str, _: list[str]) -> list[str]:
+        start = fold(b, "mul", number, size)
+        left = fold(b, "sub", p.k, start)
+        whole = not size.startswith("%") and int(size) * int(blocks) == int(p.k)
+        inside = replace(
+            p,
+            a=replace(p.a, pointer=b.gep(memory_type(p.a.element), p.a.pointer, fold(b, "mul", start, p.a.column))),
+            k=size if whole else b.intrinsic("llvm.smin", I64, [(I64, size), (I64, left)]),
+            first=b.icmp("eq", I64, number, "0"),
+            last=b.icmp("eq", I64, number, final),
+        )
+        _emit_block(b, inside, p.k, start, least)
+        return []
+
+    b.loop("0", blocks, "1", block)
+
+
+def _ceil_div(b: FunctionBuilder, x: str, y: str) -> str:
+    if not x.startswith("%") and not y.startswith("%"):
+        return str(-(-int(x) // int(y)))
+    return b.binary("udiv", I64, fold(b, "add", x, fold(b, "sub", y, "1")), y)
+
+
+def _round_up(b: FunctionBuilder, x: str, group: int) -> str:
+    if not x.startswith("%"):
+        return str(-(-int(x) // group) * group)
+    return b.binary("and", I64, fold(b, "add", x, str(group - 1)), str(-group))
+
+
+def _emit_block(b: FunctionBuilder, p: Problem, k: str, start: str, least: int) -> None:
+    """The tiles of one block of k: `p.k` steps from `start` on, of `k` in all."""
     lanes = b.target.lanes(max(p.sum.bits, 32))
-    static_m = None if p.m.startswith("%") else int(p.m)
-    shapes = tile_shapes(b.target, lanes, static_m)
-    if not shapes:
-        return
     if p.packed is not None:
-        _packed_panels(b, p, shapes, lanes, p.packed)
+        vectors = p.packed // lanes
+        runs = share_rows(b, p.m, tile_rows(b.target, vectors), least)
+        if runs:
+            _packed_panels(b, p, runs, lanes, k, start)
         return
-    widest = max(vectors for _, vectors in shapes)
-    contiguous = p.b.column == "1"
+    vectors = tile_vectors(b.target, lanes, _number(p.m), _number(p.n))
+    runs = share_rows(b, p.m, tile_rows(b.target, vectors), least)
+    if runs:
+        p = replace(
+            p, b=replace(p.b, pointer=b.gep(memory_type(p.b.element), p.b.pointer, fold(b, "mul", start, p.b.row)))
+        )
+        _loose_columns(b, p, runs, lanes, vectors)
+
+
+def _number(text: str) -> int | None:
+    return None if text.startswith("%") else int(text)
+
+
+def _loose_columns(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes: int, widest: int) -> None:
+    """Tiles over B as it is: as wide as can be, then by single vectors, then a masked one."""
 
     def panel(vectors: int, masked: bool, width: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
             masks = (_column_mask(b, p, column, lanes),) if masked else None
-            row = "0"
-            for at, (rows, _v) in enumerate(shapes):
-                tile = Tile(rows, vectors, lanes if width else 0, masks)
-                row = _rows(b, p, tile, row, column, at == len(shapes) - 1)
+            _tiles(b, p, runs, Tile(0, vectors, width, masks), column)
             return []
 
         return body
 
     at = "0"
-    if contiguous:
+    if p.b.column == "1":
         for vectors in dict.fromkeys([widest, 1]):
             end = whole_groups(b, at, p.n, lanes * vectors)
             if at != end:
@@ -122,22 +170,21 @@ def emit_contraction(b: FunctionBuilder, p: Problem) -> None:
         b.loop(at, p.n, "1", panel(1, False, 0))
 
 
-def _packed_panels(b: FunctionBuilder, p: Problem, shapes: list[tuple[int, int]], lanes: int, width: int) -> None:
-    """Panels of `width` columns one after the other; only the last one's results may be masked."""
-    length = p.k
+def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes: int, k: str, start: str) -> None:
+    """Panels of columns one after the other; only the last one's results may be masked."""
+    width = p.packed or lanes
+    length = k
     for count, _ in p.segments:
         length = fold(b, "mul", length, count)
 
     def panel(masked: bool, vectors: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
-            at = b.gep(memory_type(p.b.element), p.b.pointer, fold(b, "mul", column, length))
+            offset = fold(b, "add", fold(b, "mul", column, length), fold(b, "mul", start, str(width)))
+            at = b.gep(memory_type(p.b.element), p.b.pointer, offset)
             # A panel starts at its own column, so that the tile finds it without an offset.
             inside = replace(p, b=Operand(at, p.b.element, str(width), "1"))
             masks = tuple(_column_mask(b, p, fold(b, "add", column, str(v * lanes)), lanes) for v in range(vectors))
-            row = "0"
-            for number, (rows, _v) in enumerate(shapes):
-                tile = Tile(rows, vectors, lanes, masks if masked else None, in_panel=True)
-                row = _rows(b, inside, tile, row, column, number == len(shapes) - 1)
+            _tiles(b, inside, runs, Tile(0, vectors, lanes, masks if masked else None, in_panel=True), column)
             return []
 
         return body
@@ -147,8 +194,20 @@ def _packed_panels(b: FunctionBuilder, p: Problem, shapes: list[tuple[int, int]]
     if end != "0":
         b.loop("0", end, str(width), panel(False, vectors))
     if end != p.n:
-        rest = vectors if end.startswith("%") else -(-(int(p.n) - int(end)) // lanes)
+        rest = vectors if end.startswith("%") or p.n.startswith("%") else -(-(int(p.n) - int(end)) // lanes)
         b.loop(end, p.n, str(width), panel(True, rest))
+
+
+def _tiles(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], like: Tile, column: str) -> None:
+    """All rows of a panel."""
+    for run in runs:
+        tile = replace(like, rows=run.rows)
+
+        def body(row: str, _: list[str], tile: Tile = tile) -> list[str]:
+            emit_tile(b, p, tile, row, column)
+            return []
+
+        b.loop(run.lower, run.upper, str(run.rows), body)
 
 
 def _column_mask(b: FunctionBuilder, p: Problem, column: str, lanes: int) -> str:
@@ -157,17 +216,3 @@ def _column_mask(b: FunctionBuilder, p: Problem, column: str, lanes: int) -> str
     left = b.splat(wide, b.binary("sub", I64, p.n, column))
     steps = f"<{', '.join(f'i64 {k}' for k in range(lanes))}>"
     return b.icmp("slt", wide, steps, left)
-
-
-def _rows(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str, last: bool) -> str:
-    """Run a tile over as many rows as it fits; returns the first row that is left."""
-    end = p.m if last else whole_groups(b, row, p.m, tile.rows)
-    if row == end:
-        return end
-
-    def body(first: str, _: list[str]) -> list[str]:
-        emit_tile(b, p, tile, first, column)
-        return []
-
-    b.loop(row, end, str(tile.rows), body)
-    return end

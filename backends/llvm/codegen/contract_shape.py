@@ -1,25 +1,95 @@
-"""Which register tiles a contraction uses on a target: rows by vectors of columns."""
+"""Which register tiles a contraction uses on a target: rows by vectors of columns, and how its rows share out."""
 
 from __future__ import annotations
 
-from sardonyx.backends.llvm.codegen.text import Target
+from dataclasses import dataclass
+
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, Target
+from sardonyx.backends.llvm.codegen.widen import fold
+
+TALLEST = 8
+"""Rows at most: each has a pointer of its own, and there are 16 general registers."""
+K_BLOCK = 512
+"""Steps of k at a time: a panel's block of B (32 KiB for AVX2) passes through the first-level cache, those of A's rows
+stay in the second-level one."""
 
 
-def tile_shapes(target: Target, lanes: int, m: int | None) -> list[tuple[int, int]]:
-    """(rows, vectors) of the tiles to use in turn: MR * NV accumulators, NV vectors of B and one of A fit in
-    registers."""
-    wide = 3 if target.registers >= 32 else 2
-    tall = 8 if target.registers >= 32 else 6
-    if m is not None and m <= 4:
-        vectors = {1: 4, 2: 4, 3: 3, 4: 3}.get(m, wide) * (2 if target.registers >= 32 else 1)
-        return [(m, vectors)] if m else []
-    if m is not None:
-        rest = m % tall
-        return [(tall, wide)] + ([(rest, wide)] if rest else [])
-    return [(tall, wide), (3, wide), (1, wide)]
+def tile_rows(target: Target, vectors: int) -> int:
+    """The rows of a tile: its accumulators, a step's vectors of B and one of A (and a product, where nothing fuses) are
+    in registers."""
+    spare = 1 if target.has_fma else 2
+    return max(1, min(TALLEST, (target.registers - vectors - spare) // vectors))
 
 
-def panel_width(target: Target, bits: int, m: int | None = None) -> int:
-    """The columns of a packed panel: what a tile for that many rows takes at a time. `bits` is the width of a sum."""
+def tile_vectors(target: Target, lanes: int, m: int | None, n: int | None) -> int:
+    """The vectors of columns of a tile for that many rows and columns, None where only the run knows."""
+    large = target.registers >= 32
+    if m is not None and 0 < m <= 4:
+        vectors = ({1: 8, 2: 6} if large else {1: 8, 2: 4}).get(m, 6 if large else 3)
+    elif m is not None and m <= 8 and not large and m not in (5, 6):
+        vectors = 3
+    else:
+        vectors = 3 if large else 2
+        if large and n is not None and _padded(n, 3 * lanes) > 1.04 * _padded(n, 2 * lanes):
+            vectors = 2
+    return vectors if n is None else max(1, min(vectors, -(-n // lanes)))
+
+
+def _padded(n: int, width: int) -> int:
+    return -(-n // width) * width
+
+
+def panel_width(target: Target, bits: int, m: int | None = None, n: int | None = None) -> int:
+    """The columns of a packed panel: what a tile for that many rows and columns takes at a time. `bits` is the width
+    of a sum."""
     lanes = target.lanes(max(bits, 32))
-    return lanes * max(v for _, v in tile_shapes(target, lanes, m) or [(1, 2)])
+    return lanes * tile_vectors(target, lanes, m, n)
+
+
+@dataclass(frozen=True)
+class RowRun:
+    """Tiles of `rows` rows from one row to another."""
+
+    rows: int
+    lower: str
+    upper: str
+
+
+def share_rows(b: FunctionBuilder, m: str, tall: int, least: int) -> list[RowRun]:
+    """Tiles that cover m rows exactly. Where m is known, or known to be large (`least`), they differ by one row at
+    most; else what whole tiles leave over goes in fours, twos and ones."""
+    if not m.startswith("%"):
+        return _share_known(int(m), tall)
+    if tall > 1 and least >= tall * (tall - 1):  # every such number is a sum of these two heights
+        rest = b.binary("urem", I64, m, str(tall))
+        short = b.binary("urem", I64, fold(b, "sub", str(tall), rest), str(tall))
+        at = fold(b, "sub", m, fold(b, "mul", short, str(tall - 1)))
+        return [RowRun(tall, "0", at), RowRun(tall - 1, at, m)]
+    runs: list[RowRun] = []
+    at = "0"
+    for rows in dict.fromkeys([tall, *(r for r in (4, 2, 1) if r < tall)]):
+        end = m if rows == 1 else whole_groups(b, at, m, rows)
+        runs.append(RowRun(rows, at, end))
+        at = end
+    return runs
+
+
+def _share_known(m: int, tall: int) -> list[RowRun]:
+    if m <= 0:
+        return []
+    tiles = -(-m // tall)
+    rows, longer = divmod(m, tiles)
+    at = longer * (rows + 1)
+    runs = [RowRun(rows + 1, "0", str(at)), RowRun(rows, str(at), str(m))]
+    return [run for run in runs if run.lower != run.upper]
+
+
+def whole_groups(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
+    """The end of the whole groups that fit between the bounds."""
+    if not lower.startswith("%") and not upper.startswith("%"):
+        return str(int(lower) + max(0, int(upper) - int(lower)) // group * group)
+    extent = fold(b, "sub", upper, lower)
+    if group & (group - 1) == 0:
+        return fold(b, "add", lower, b.binary("and", I64, extent, str(-group)))
+    groups = b.binary("udiv", I64, extent, str(group))
+    return fold(b, "add", lower, b.binary("mul", I64, groups, str(group)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block
 
+from sardonyx.backends.llvm.codegen.contract_shape import whole_groups
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
 from sardonyx.backends.llvm.codegen.memory import load_lanes, store_lanes
@@ -257,17 +258,6 @@ def _multiply(
     if start == p.k:
         return state
     return b.loop(start, p.k, "1", lambda k, s: turn(k, s, 1), [(wide, s) for s in state])
-
-
-def whole_groups(b: FunctionBuilder, lower: str, upper: str, group: int) -> str:
-    """The end of the whole groups that fit between the bounds."""
-    if not lower.startswith("%") and not upper.startswith("%"):
-        return str(int(lower) + max(0, int(upper) - int(lower)) // group * group)
-    extent = fold(b, "sub", upper, lower)
-    if group & (group - 1) == 0:
-        return fold(b, "add", lower, b.binary("and", I64, extent, str(-group)))
-    groups = b.binary("udiv", I64, extent, str(group))
-    return fold(b, "add", lower, b.binary("mul", I64, groups, str(group)))
 
 
 def _finish_row(

@@ -68,10 +68,14 @@ def _chunk(e: KernelEmitter, lower: str, upper: str, grain: int) -> tuple[str, s
     extent = b.binary("sub", I64, upper, lower)
     whole = b.icmp("eq", I64, "%chunks", "1")
 
+    def edge(chunk: str) -> str:
+        return b.binary("add", I64, lower, b.binary("udiv", I64, b.binary("mul", I64, extent, chunk), "%chunks"))
+
     def part() -> list[str]:
+        if grain <= 1:  # parts that differ by one iteration at most
+            return [edge("%chunk"), edge(b.binary("add", I64, "%chunk", "1"))]
         per = b.binary("udiv", I64, b.binary("add", I64, extent, b.binary("sub", I64, "%chunks", "1")), "%chunks")
-        if grain > 1:
-            per = b.binary("and", I64, b.binary("add", I64, per, str(grain - 1)), str(-grain))
+        per = b.binary("and", I64, b.binary("add", I64, per, str(grain - 1)), str(-grain))
         start = b.binary("add", I64, lower, b.binary("mul", I64, per, "%chunk"))
         end = b.binary("add", I64, start, per)
         start = b.intrinsic("llvm.smin", I64, [(I64, start), (I64, upper)])

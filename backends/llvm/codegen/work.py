@@ -83,4 +83,7 @@ def _value(value: SSAValue, arguments: Mapping[SSAValue, str], unknown: int = UN
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return str(owner.value.value.data)
+    if isinstance(owner, MathOp) and owner.fn.data == "smin":  # the last block of several may be smaller
+        known = [v for v in (_value(a, arguments, 0) for a in owner.args) if v != "0"]
+        return known[0] if known else str(unknown)
     return str(unknown)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen.contract_shape import panel_width
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
+from sardonyx.backends.llvm.codegen.contract_shape import panel_width, tile_rows, tile_vectors
+from sardonyx.backends.llvm.codegen.text import Target
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, region, result_of, takes_epilogue
 from sardonyx.backends.llvm.lowering.pack import pack_columns
@@ -26,8 +27,12 @@ from sardonyx.dialects.sx.matmul import GemmOp, MatMulOp
 ROWS_PER_BLOCK = 96
 """Rows of A that one chunk works on: a block of A stays in the second-level cache while B's panels pass by."""
 FEW_ROWS = 32
-"""Below, chunks take columns instead."""
+"""Below, and where the columns are not known, units are blocks of columns."""
 PANELS_PER_BLOCK = 8
+UNITS = 16
+"""As many units of work as a product is cut into at least, if it is large enough."""
+SMALLEST_UNIT = 1 << 19
+"""Multiplications of a unit: some 10 µs."""
 
 
 @dataclass(frozen=True)
@@ -66,33 +71,54 @@ def contract(
     by_dot = b.packed is None and (n.static_value == 1 or (m.static_value == 1 and b.column.static_value != 1))
 
     def tiles(
-        at: Body, extents: Sequence[SSAValue], a_at: IndexLike, b_at: IndexLike, row: IndexLike, column: IndexLike
+        at: Body,
+        extents: Sequence[SSAValue],
+        a_at: IndexLike,
+        b_at: IndexLike,
+        row: IndexLike,
+        column: IndexLike,
+        least: int = 0,
     ) -> None:
         """A block of the result that begins at a row (of all matrices of the batch) and column."""
         offsets = [at.index(o) for o in (a_at, b_at, at.plus(at.times(row, sizes[1]), column))]
         made = region(at, dtype, point, row, column)
         at.add(ContractOp((reads[0], reads[1], write), extents, offsets, [*strides, sizes[1]],
-                          packed=b.packed, epilogue=made))  # fmt: skip
+                          packed=b.packed, epilogue=made, least_rows=least))  # fmt: skip
 
     def product(at: Body, a_at: IndexLike, b_at: IndexLike, row: IndexLike) -> None:
         if by_dot:
             _dots(at, dtype, reads, write, sizes, strides, (a_at, b_at), row, point)
         elif axes:  # the batch is what is cut into chunks
             tiles(at, sizes, a_at, b_at, row, 0)
-        elif m.static_value is not None and m.static_value < FEW_ROWS:
-            width = (b.packed or 16) * PANELS_PER_BLOCK
-            step = sizes[2] if b.packed else strides[3]
-
-            def columns(inner: Body, start: SSAValue, count: SSAValue) -> None:
-                tiles(inner, [sizes[0], count, sizes[2]], 0, inner.times(start, step), 0, start)
-
-            _blocks(at, sizes[1], width, columns)
         else:
+            grid(at, a_at, b_at)
 
-            def rows(inner: Body, start: SSAValue, count: SSAValue) -> None:
-                tiles(inner, [count, sizes[1], sizes[2]], inner.times(start, strides[0]), 0, start, 0)
+    def grid(at: Body, a_at: IndexLike, b_at: IndexLike) -> None:
+        """One matrix, cut into blocks of rows and columns."""
+        shape = cut(plan.target, m.static_value, n.static_value, k.static_value, b.packed)
+        across = at.index_math("ceildiv", sizes[1], shape.columns) if shape.columns else at.index(1)
+        down = at.index_math("ceildiv", sizes[0], shape.rows) if shape.rows else at.index(1)
 
-            _blocks(at, sizes[0], ROWS_PER_BLOCK, rows)
+        def unit(inner: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+            # Blocks of rows follow each other, so that a chunk keeps its columns of B.
+            column = inner.index_math("floordiv", number, down) if shape.columns and shape.rows else number
+            row = inner.minus(number, inner.times(column, down)) if shape.columns and shape.rows else number
+            top, rows = _block(inner, row, shape.rows, sizes[0], m)
+            left, columns = _block(inner, column, shape.columns, sizes[1], n)
+            tiles(
+                inner,
+                [rows, columns, sizes[2]],
+                inner.plus(a_at, inner.times(top, strides[0])),
+                inner.plus(b_at, inner.times(left, sizes[2] if b.packed else strides[3])),
+                top,
+                left,
+                shape.least,
+            )
+
+        if not shape.rows and not shape.columns:
+            tiles(at, sizes, a_at, b_at, 0, 0, m.static_value or 0)
+        else:
+            at.loop(at.times(across, down), unit, parallel=True)
 
     def level(at: Body, depth: int, a_at: IndexLike, b_at: IndexLike, number: IndexLike) -> None:
         if depth == len(axes):
@@ -111,20 +137,47 @@ def contract(
     kernel.launch()
 
 
-def _blocks(at: Body, extent: SSAValue, size: int, work: Callable[[Body, SSAValue, SSAValue], None]) -> None:
-    """Cut an extent into blocks that may run at once; `work(body, start, count)` does one."""
-    number = number_of(extent)
-    if number is not None and number <= size:
-        work(at, at.index(0), extent)
-        return
-    whole = number is not None and number % size == 0
+def _block(at: Body, number: SSAValue, size: int, extent: SSAValue, dim: Dim) -> tuple[IndexLike, SSAValue]:
+    """The start and length of a block; all of the extent where size is 0."""
+    if not size:
+        return 0, extent
+    start = at.times(number, size)
+    if dim.static_value is not None and dim.static_value % size == 0:
+        return start, at.index(size)
+    return start, at.index_math("min", size, at.minus(extent, start))
 
-    def body(inner: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
-        start = inner.times(i, size)
-        count = inner.index(size) if whole else inner.index_math("min", size, inner.minus(extent, start))
-        work(inner, start, count)
 
-    at.loop(at.index_math("ceildiv", extent, size), body, parallel=True)
+@dataclass(frozen=True)
+class Cut:
+    """How a product is cut into units of work: rows and columns of a block, 0 for all of them. No block has less than
+    `least` rows."""
+
+    rows: int
+    columns: int
+    least: int = 0
+
+
+def cut(target: Target, m: int | None, n: int | None, k: int | None, packed: int | None) -> Cut:
+    """The grid follows from the shape alone. Extents that only the run knows are None."""
+    width = packed or 16
+    panels = None if n is None else max(1, -(-n // width))
+    if m is None:
+        across = 1 if panels is None else min(panels, UNITS // 2)
+        columns = -(-(panels or 1) // across) * width
+        return Cut(ROWS_PER_BLOCK, columns if n is not None and columns < n else 0)
+    down = max(1, -(-m // ROWS_PER_BLOCK))
+    tall = tile_rows(target, tile_vectors(target, target.lanes(), m, n))
+    rows = -(-m // down)
+    rows = -(-rows // tall) * tall if down > 1 else m
+    down = max(1, -(-m // rows)) if m else 1
+    least = m - (down - 1) * rows
+    if n is None or panels is None:
+        return Cut(rows if down > 1 else 0, PANELS_PER_BLOCK * width if m < FEW_ROWS else 0, least)
+    # Enough units for all threads to end at about the same time, none of them too small to be worth it.
+    work = m * n * (k or 512)
+    across = max(1, min(panels, -(-UNITS // down), work // (down * SMALLEST_UNIT)))
+    columns = -(-panels // across) * width
+    return Cut(rows if down > 1 else 0, columns if columns < n else 0, least)
 
 
 def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:
@@ -137,7 +190,7 @@ def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool =
     if array.ndim != 2 or array.shape[1] < 2 or not array.size:
         return None
     target = plan.target
-    width = panel_width(target, dtype.bits, m.static_value)
+    width = panel_width(target, dtype.bits, m.static_value, array.shape[1])
     packed = pack_columns(array, width)
     one = Dim.of(1)
     return Matrix(plan.constant_array(packed, dtype), Dim.of(width), one, width)
