@@ -31,6 +31,7 @@ from sardonyx.dialects.module import (
     output_values,
     sync_signature,
 )
+from sardonyx.dialects.types import is_tensor
 from sardonyx.dialects.weights import FileSlice, WeightStore
 from sardonyx.errors import ExecutionError, FailedPreconditionError, InvalidArgumentError, SardonyxError
 from sardonyx.frontend import serialize
@@ -67,6 +68,8 @@ class ModelGraph:
         self._lock = threading.Lock()
         self._working: tuple[str, int] | None = None
         self._compiled: Any = None
+        self._nested = False
+        """Whether an output is a sequence or an optional."""
         self._binding: Binding | None = None
         self._names: Names | None = None
         self._run = self._refuse_run
@@ -263,8 +266,10 @@ class ModelGraph:
             from sardonyx.backends.llvm.compile import compile_module
 
             self._compiled = compile_module(self._module, fallback=fallback)
-            has_defaults = bool(self._bound().defaults)
-            self._run = self._run_with_defaults if has_defaults else self._compiled.run
+            bound = self._bound()
+            binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)
+            self._run = self._run_bound if binds else self._compiled.run
+            self._nested = any(not is_tensor(value.type) for value in output_values(self._module))
 
     @property
     def is_finalized(self) -> bool:
@@ -296,6 +301,8 @@ class ModelGraph:
             results: list[Any] = self._run(inputs, out)
         except SardonyxError as error:
             results = self._retry(error, inputs, out)
+        if self._nested:
+            return [map_arrays(result, _of_array) for result in results]
         # `Tensor.of_array` without the calls: this loop is a good part of what a small run costs.
         for k, array in enumerate(results):
             results[k] = tensor = _new(Tensor)
@@ -321,7 +328,7 @@ class ModelGraph:
             raise error
         return self._run(arrays, out)
 
-    def _run_with_defaults(self, inputs: Any, out: Sequence[Any] | None = None) -> list[Array]:
+    def _run_bound(self, inputs: Any, out: Sequence[Any] | None = None) -> list[Array]:
         return self._compiled.run(self._bound().bind("run", inputs), out)
 
     def _refuse_run(self, inputs: object, out: object = None) -> NoReturn:

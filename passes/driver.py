@@ -28,7 +28,7 @@ from sardonyx.errors import InferenceError, SardonyxError
 from sardonyx.passes import provenance
 from sardonyx.passes.base import PassError, PassRun
 from sardonyx.passes.effects import is_dead
-from sardonyx.passes.propagate import agree, propagate, sync_functions
+from sardonyx.passes.propagate import agree, holder, propagate, sync_functions
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -277,7 +277,9 @@ class RewriteDriver:
         again: dict[Operation, None] = dict.fromkeys([*rewriter.inserted, *changed])
         frontier: Iterable[Operation] = list(again)
         for _ in range(self._reach):
-            users = dict.fromkeys(use.operation for op in frontier for result in op.results for use in result.uses)
+            users = dict.fromkeys(
+                holder(use.operation) for op in frontier for result in op.results for use in result.uses
+            )
             frontier = [op for op in users if op not in again]
             again.update(dict.fromkeys(frontier))
         # Not the users of what is no longer read here: a constant may have thousands.

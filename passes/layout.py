@@ -20,12 +20,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import LocationAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from sardonyx.dialects.attributes import Shape, dims_of, rank_of
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.sx.support import is_unranked
 from sardonyx.dialects.sx.transpose import TransposeOp
 from sardonyx.passes.base import PassRun
 from sardonyx.passes.constants import constant_of
@@ -302,7 +301,7 @@ class Layout:
     def _wanted(self, root: SSAValue) -> list[tuple[Perm, tuple[LocationAttr, ...]]]:
         """The orders in which users want a root, other than as it is, and why."""
         out: list[tuple[Perm, tuple[LocationAttr, ...]]] = []
-        if is_unranked(root):
+        if not isinstance(root.type, TensorType):
             return out  # it has no order
         for user in self.users.get(root, ()):
             plan = self.plan(user)

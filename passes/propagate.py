@@ -13,6 +13,7 @@ from sardonyx.dialects.attributes import is_anonymous
 from sardonyx.dialects.base import SxOp, refine
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.module import sync_signature
+from sardonyx.dialects.sx.control import YieldOp
 from sardonyx.dialects.values import contents, forget
 
 
@@ -45,6 +46,12 @@ def _named_facts(value: SSAValue) -> tuple[Dim | None, ...] | None:
     return None if facts is None else tuple(None if d is None or is_anonymous(d) else d for d in facts)
 
 
+def holder(op: Operation) -> Operation:
+    """The op whose results follow from an op's operands: for the end of a region the op that holds the region."""
+    parent = op.parent_op() if isinstance(op, YieldOp) else None
+    return op if parent is None else parent
+
+
 def agree(old: Attribute, new: Attribute, op: Operation | None = None) -> Attribute:
     """The type of a value that replaces an equal one: what is known of either, the old one's names preferred.
 
@@ -65,7 +72,7 @@ def propagate(
     `allowed` is asked before each op, `note` is told of each whose types changed. Types and facts only ever get more
     precise, so this ends.
     """
-    queue = deque(dict.fromkeys(ops))
+    queue = deque(dict.fromkeys(map(holder, ops)))
     waiting = set(queue)
     while queue:
         op = queue.popleft()
@@ -78,9 +85,10 @@ def propagate(
             note(op)
         for result in results:
             for use in result.uses:
-                if use.operation not in waiting:
-                    waiting.add(use.operation)
-                    queue.append(use.operation)
+                reader = holder(use.operation)
+                if reader not in waiting:
+                    waiting.add(reader)
+                    queue.append(reader)
 
 
 def sync_functions(module: ModuleOp) -> bool:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.passes import simplify_arith, simplify_shapes
+from sardonyx.passes import simplify_arith, simplify_regions, simplify_shapes
 from sardonyx.passes.base import EXACT, PassRun, Promise, SxPass
 from sardonyx.passes.driver import RewriteDriver
 
@@ -35,6 +35,8 @@ class SimplifyPass(SxPass):
         become constants.
     12. reshape and expand to a computed shape whose entries are numbers, the operand's own extents, or (one, beside
         positive numbers only) what is left: the shape becomes constant.
+    13. if with a known condition: the branch that is taken stands in its place.
+    14. loop that certainly never runs: its initial values, and rows of extent 0.
 
     Requires: nothing (it finds more after `infer-types`). Ensures: none of the cases is left.
     Promise: exact (payloads of NaN excepted).
@@ -44,5 +46,7 @@ class SimplifyPass(SxPass):
     PROMISE: ClassVar[Promise] = EXACT
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
-        patterns = [pattern() for pattern in (*simplify_shapes.PATTERNS, *simplify_arith.PATTERNS)]
+        patterns = [
+            pattern() for pattern in (*simplify_shapes.PATTERNS, *simplify_arith.PATTERNS, *simplify_regions.PATTERNS)
+        ]
         RewriteDriver(patterns, run).rewrite(module)

@@ -15,7 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
 from xdsl.ir import Operation, SSAValue
 
-from sardonyx.backends.llvm.lowering.graph import has_native_form, lower_graph
+from sardonyx.backends.llvm.lowering.graph import has_native_form, lower_graph, nested_value
 from sardonyx.backends.llvm.lowering.plan import Port
 from sardonyx.backends.llvm.runtime.call import CompiledGraph
 from sardonyx.backends.llvm.runtime.shapes import check_inputs
@@ -24,7 +24,8 @@ from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.module import create_module, input_names, main_function, output_names, return_op, set_outputs
 from sardonyx.dialects.sx.constant import ConstantOp
-from sardonyx.errors import UnsupportedError
+from sardonyx.dialects.types import is_tensor
+from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 
@@ -46,9 +47,11 @@ def find_fallbacks(module: ModuleOp) -> dict[Operation, str]:
             continue
         if not has_native_form(op):
             refused[op] = f"{op.name} has no native form yet"
+        elif (nested := nested_value(op)) is not None:
+            refused[op] = f"{op.name} on a {nested} has no native form yet"
         elif any(isinstance(v.type, UnrankedTensorType) for v in (*op.operands, *op.results)):
             refused[op] = "the rank of a tensor is not known before the run"
-    if refused:
+    if refused or any(not is_tensor(v.type) for v in main_function(module).body.block.args):
         return refused
     try:
         lower_graph(module)
@@ -75,12 +78,18 @@ class HybridGraph:
     ) -> None:
         self._module = module
         function = main_function(module)
-        self.inputs = [
-            Port(n, dtype_of(v), () if isinstance(v.type, UnrankedTensorType) else dims_of(v))
-            for n, v in zip(input_names(module), function.body.block.args, strict=True)
-        ]
-        self._unranked = {i for i, v in enumerate(function.body.block.args) if isinstance(v.type, UnrankedTensorType)}
         self._arguments = list(function.body.block.args)
+        self._tensors = [i for i, v in enumerate(self._arguments) if is_tensor(v.type)]
+        names = input_names(module)
+        self.inputs = [
+            Port(names[i], dtype_of(v), () if isinstance(v.type, UnrankedTensorType) else dims_of(v))
+            for i, v in enumerate(self._arguments)
+            if i in self._tensors
+        ]
+        """The inputs that are tensors."""
+        self._unranked = {
+            k for k, i in enumerate(self._tensors) if isinstance(self._arguments[i].type, UnrankedTensorType)
+        }
         self._returned = list(return_op(function).operands)
         self.output_names = output_names(module)
         self._steps: list[_Stretch | Operation] = []
@@ -130,7 +139,12 @@ class HybridGraph:
         Raises:
             SardonyxError: An input does not fit, or the run failed on the data.
         """
-        prepared = check_inputs(self.inputs, arrays, self._unranked)
+        prepared: list[Any] = list(arrays)  # sequences and optionals were checked by whoever bound them
+        if len(prepared) != len(self._arguments):
+            raise InvalidArgumentError(f"the graph takes {len(self._arguments)} inputs, got {len(prepared)}")
+        checked = check_inputs(self.inputs, [prepared[i] for i in self._tensors], self._unranked)
+        for i, array in zip(self._tensors, checked, strict=True):
+            prepared[i] = array
         ctx = EvalContext(dict(zip(self._arguments, prepared, strict=True)))
         for op in main_function(self._module).body.block.ops:
             if isinstance(op, ConstantOp):
@@ -146,6 +160,8 @@ class HybridGraph:
         results = [ctx.values[v] for v in self._returned]
         if out is None:
             return results
+        if any(not isinstance(made, np.ndarray) for made in results):
+            raise InvalidArgumentError("out: an output is a sequence or an optional, which is no buffer")
         for given, made in zip(out, results, strict=True):
             np.copyto(getattr(given, "_array", given), made)
         return list(out)

@@ -166,6 +166,9 @@ class _Emitter:
                 name = output
             stated.add(name)
             graph.output.append(value_info(name, value.type))
+        between = [info for info in graph.value_info if info.name not in stated]
+        del graph.value_info[:]
+        graph.value_info.extend(between)
         return graph
 
     def _form(self, op: SxOp) -> NodeForm:
@@ -191,8 +194,12 @@ class _Emitter:
             else:
                 self.names[value] = name
             taken.add(name)
-        # From the end: where a pass made several ops from one, the last computes its value and gets its name.
-        for op in reversed(ops):
+        # From the end: where a pass made several ops from one, the last computes its value and gets its name. Outer
+        # blocks go first, and the first of several bodies.
+        blocks: dict[Block | None, list[SxOp]] = {}
+        for op in ops:
+            blocks.setdefault(op.parent, []).append(op)
+        for op in (op for within in blocks.values() for op in reversed(within)):
             if isinstance(op, ConstantOp):
                 continue
             wanted = node_name(op.location)

@@ -79,7 +79,9 @@ def _bind(node: onnx.NodeProto, attributes: dict[str, onnx.AttributeProto], left
         target = bound.attribute.add()
         target.CopyFrom(source)
         for graph in (*([target.g] if target.type == onnx.AttributeProto.GRAPH else []), *target.graphs):
-            nodes = [_bind(n, attributes, left_out) for n in graph.node]
+            own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+            own.update(name for n in graph.node for name in n.output)
+            nodes = [_bind(n, attributes, left_out - own) for n in graph.node]
             del graph.node[:]
             graph.node.extend(nodes)
     return bound

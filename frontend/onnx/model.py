@@ -145,6 +145,12 @@ class OnnxModel:
         return opsets_of(self._skeleton.proto.opset_import, self._skeleton.proto.ir_version).get("", 0)
 
     @property
+    def opaque_nodes(self) -> dict[str, int]:
+        """Of a model that was made from a graph: how many nodes went through as operators that Sardonyx does not know,
+        by operator."""
+        return dict(self._skeleton.opaque)
+
+    @property
     def num_initializers(self) -> int:
         return len(self._graph.initializer) + len(self._graph.sparse_initializer)
 

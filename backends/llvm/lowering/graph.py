@@ -6,6 +6,7 @@ import importlib
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.lowering import elementwise, epilogue
@@ -15,6 +16,7 @@ from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.types import describe_type, is_tensor
 from sardonyx.errors import SardonyxError, UnsupportedError
 
 FAMILIES = (
@@ -55,6 +57,21 @@ def has_native_form(op: object) -> bool:
     return isinstance(op, ConstantOp) or type(op) in LOWERINGS or type(op) in elementwise.SCALARS
 
 
+def nested_value(op: Operation) -> str | None:
+    """The type of an operand or result that is no tensor; None where all are tensors."""
+    return next((describe_type(v.type) for v in (*op.operands, *op.results) if not is_tensor(v.type)), None)
+
+
+def _refuse_inputs(module: ModuleOp) -> None:
+    """Refuse a graph that takes sequences or optionals."""
+    for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True):
+        if not is_tensor(argument.type):
+            raise UnsupportedError(
+                f"the input '{name}' is a {describe_type(argument.type)}, which has no native form yet",
+                hint="finalize(fallback=True) runs what takes it by the reference",
+            )
+
+
 def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     """Lower the graph to kernels and a plan, for a target (this machine by default).
 
@@ -63,6 +80,7 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     """
     load_families()
     function = main_function(module)
+    _refuse_inputs(module)
     plan = Plan(module, function, target or native_target())
     inputs = plan.lower_inputs(input_names(module))
     returned = return_op(function).operands
@@ -75,6 +93,11 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
         try:
             if isinstance(op, func.ReturnOp):
                 continue
+            if has_native_form(op) and (nested := nested_value(op)) is not None:
+                raise UnsupportedError(
+                    f"{op.name} on a {nested} has no native form yet",
+                    hint="finalize(fallback=True) runs it by the reference",
+                )
             if isinstance(op, ConstantOp):
                 plan.constant(op)
             elif op in inlined or op in inside:
