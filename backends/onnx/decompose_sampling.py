@@ -19,7 +19,8 @@ def _resize(op: SxOp, b: Expansion, opset: int) -> Values:
     """`axes` before opset 18: scales, sizes and regions of all axes."""
     x, roi, scales, sizes = (*op.slots, None, None, None)[:4]
     axes = op.attr("axes")
-    if x is None or axes is None or is_unranked(x) or opset >= 18:
+    later = op.attr("antialias") or op.attr("keep_aspect_ratio_policy") != "stretch"
+    if x is None or axes is None or later or is_unranked(x) or opset >= 18:
         return None
     rank = rank_of(x)
     at = [a % rank for a in axes]
@@ -75,8 +76,9 @@ def _tensor_scatter(op: SxOp, b: Expansion, opset: int) -> Values:
 def _affine_grid(op: SxOp, b: Expansion, opset: int) -> Values:
     """Before opset 20: the map's columns times the places along each axis, and its last column."""
     theta, size = op.operands
-    if is_unranked(theta) or (rows := dims_of(theta)[1].static_value) is None:
+    if is_unranked(size) or (entries := dims_of(size)[0].static_value) is None:
         return None
+    rows = entries - 2
     dtype = dtype_of(theta)
     one, two, zero = (b.constant(v, int64) for v in (1, 2, 0))
     spread = b.constant(range(1, rows + 1), int64)

@@ -64,6 +64,13 @@ def _dft(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeFor
     return node
 
 
+def _stft(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
+    """ONNX's shape inference takes a missing `onesided` for 0, although its schema says 1."""
+    node = generic_form(op, form, schema, opset)
+    node.attributes["onesided"] = make_attribute("onesided", int(op.attr("onesided")), AttrType.INT)
+    return node
+
+
 def _scatter(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
     """The reductions `max` and `min` came with opset 18."""
     if opset < 18 and op.attr("reduction") in ("max", "min"):
@@ -90,6 +97,7 @@ FORMS: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     "sx.grid_sample": _grid_sample,
     "sx.roi_align": _roi_align,
     "sx.dft": _dft,
+    "sx.stft": _stft,
     "sx.scatter_elements": _scatter,
     "sx.scatter_nd": _scatter,
     "sx.lp_pool": _lp_pool,
