@@ -364,7 +364,8 @@ class ModelGraph:
 
         Args:
             path: The file.
-            options: `opset_version`, `contrib_ops`, `optimize`, `producer_name`, `save_as_external_data`, `check`, as
+            options: `opset_version`, `contrib_ops`, `optimize`, `producer_name`, `save_as_external_data`, `check`,
+                `keep_initializers_as_inputs`, `export_params`, `custom_opsets`, as
                 `backends.onnx.options.ExportOptions` has them.
 
         Raises:

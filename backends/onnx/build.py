@@ -11,8 +11,10 @@ from importlib import metadata
 import onnx
 from xdsl.dialects.builtin import ModuleOp
 
+from sardonyx.backends.onnx import metadata as metadata_of_model
 from sardonyx.backends.onnx.check import check_model
 from sardonyx.backends.onnx.emit import Skeleton, emit
+from sardonyx.backends.onnx.inputs import weights_as_inputs
 from sardonyx.backends.onnx.legalize import LegalizeForOpsetPass, OpsetError
 from sardonyx.backends.onnx.options import DEFAULT_OPSET, MAX_OPSET, MIN_OPSET, ExportOptions
 from sardonyx.dialects.module import get_opset
@@ -37,10 +39,14 @@ def build(module: ModuleOp, store: WeightStore, options: ExportOptions) -> Skele
         work = module.clone()
         if options.optimize:
             _optimize(work)
+        if options.custom_opsets:
+            metadata_of_model.set_domain_versions(work, options.custom_opsets)
         work, opset = _legalized(work, options.opset_version, get_opset(module))
         skeleton = emit(work, store, opset, options.producer_name or "sardonyx", _version())
     if not options.contrib_ops:
         _refuse_contrib(skeleton)
+    if options.keep_initializers_as_inputs or not options.export_params:
+        weights_as_inputs(skeleton, options.export_params)
     if options.check:
         check_model(skeleton.proto, skeleton.contents)
     return skeleton

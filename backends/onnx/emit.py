@@ -294,9 +294,11 @@ class _Emitter:
             else:
                 attributes[name] = onnx.AttributeProto(name=name, type=onnx.AttributeProto.GRAPH, g=bodies[0])
         node.attribute.extend(attributes[name] for name in sorted(attributes))
-        if ir_version_for(self.opset) >= NODE_METADATA_IR:
+        with_metadata = ir_version_for(self.opset) >= NODE_METADATA_IR
+        metadata.note_node(node, op.attributes, with_metadata)
+        if with_metadata:
             where = _source(op)
-            if where is not None:
+            if where is not None and all(p.key != LOCATION_KEY for p in node.metadata_props):
                 node.metadata_props.add(key=LOCATION_KEY, value=where)
 
     def _emit_outputs(self, graph: onnx.GraphProto) -> None:

@@ -25,6 +25,7 @@ MODEL_DOMAIN = "sx.model_domain"
 MODEL_VERSION = "sx.model_version"
 DOMAINS = "sx.domains"
 """The versions of the domains beside ai.onnx that the model imports."""
+NODE_METADATA = "sx.node_metadata"
 DEFAULT = "sx.default"
 """On an argument: the weight that an input has when it is not given."""
 DECLARED = "sx.declared"
@@ -75,6 +76,34 @@ def domain_version(module: ModuleOp, domain: str, default: int = 1) -> int:
     domains = module.attributes.get(DOMAINS)
     found = domains.data.get(domain) if isinstance(domains, DictionaryAttr) else None
     return found.value.data if isinstance(found, IntegerAttr) else default
+
+
+def set_domain_versions(module: ModuleOp, versions: Mapping[str, int]) -> None:
+    """State the versions of domains beside ai.onnx; others stay."""
+    known = module.attributes.get(DOMAINS)
+    entries = dict(known.data) if isinstance(known, DictionaryAttr) else {}
+    entries |= {domain: IntegerAttr(version, i64) for domain, version in versions.items()}
+    module.attributes[DOMAINS] = DictionaryAttr(dict(sorted(entries.items())))
+
+
+def node_notes(node: onnx.NodeProto) -> dict[str, Attribute]:
+    """The attributes of the op that computes a node's outputs, for what the node says beside its computation."""
+    notes: dict[str, Attribute] = {}
+    if node.doc_string:
+        notes[DOC] = StringAttr(node.doc_string)
+    if node.metadata_props:
+        notes[NODE_METADATA] = DictionaryAttr({p.key: StringAttr(p.value) for p in node.metadata_props})
+    return notes
+
+
+def note_node(node: onnx.NodeProto, attributes: Mapping[str, Attribute], with_metadata: bool) -> None:
+    """Put what `node_notes` made back into a node; older IR versions have no metadata of nodes."""
+    doc, props = attributes.get(DOC), attributes.get(NODE_METADATA)
+    if isinstance(doc, StringAttr):
+        node.doc_string = doc.data
+    if with_metadata and isinstance(props, DictionaryAttr):
+        for key, value in sorted(_texts(props.data).items()):
+            node.metadata_props.add(key=key, value=value)
 
 
 def annotate_arguments(function: func.FuncOp, index: int, attributes: Mapping[str, Attribute]) -> None:

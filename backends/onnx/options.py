@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,6 +19,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "producer_name": (str,),
     "save_as_external_data": (bool, type(None)),
     "check": (bool,),
+    "keep_initializers_as_inputs": (bool,),
+    "export_params": (bool,),
+    "custom_opsets": (Mapping, type(None)),
 }
 
 
@@ -33,6 +37,9 @@ class ExportOptions:
         producer_name: What the model records; '' for the producer that the graph was imported with, else Sardonyx.
         save_as_external_data: Weights beside the model (True), inside (False), or inside until 2 GiB (None).
         check: Hold the result against ONNX's checker and its strict shape inference.
+        keep_initializers_as_inputs: List the weights among the inputs too, so that a run may replace them.
+        export_params: Whether the weights' contents are written; without, they are inputs that a run has to give.
+        custom_opsets: The versions of domains beside ai.onnx, by domain; those that an operator uses are imported.
     """
 
     opset_version: int = 0
@@ -41,6 +48,9 @@ class ExportOptions:
     producer_name: str = ""
     save_as_external_data: bool | None = None
     check: bool = True
+    keep_initializers_as_inputs: bool = False
+    export_params: bool = True
+    custom_opsets: Mapping[str, int] | None = None
 
     @staticmethod
     def of(call: str, given: dict[str, Any]) -> ExportOptions:
@@ -56,11 +66,18 @@ class ExportOptions:
                 raise TypeError(f"{call}() got an unexpected keyword argument '{name}'; it takes {', '.join(_TYPES)}")
             allowed = _TYPES[name]
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-                wanted = " or ".join("None" if t is type(None) else t.__name__ for t in allowed)
+                wanted = " or ".join(_type_name(t) for t in allowed)
                 raise TypeError(f"{call}(): {name} is {_article(wanted)}{wanted}, not {type(value).__name__}")
         options = ExportOptions(**given)
         if options.opset_version:
             check_opset(options.opset_version)
+        for domain, version in (options.custom_opsets or {}).items():
+            if not isinstance(domain, str) or not isinstance(version, int) or isinstance(version, bool):
+                raise TypeError(f"{call}(): custom_opsets has versions (int) by domain (str)")
+            if domain in ("", "ai.onnx"):
+                raise InvalidArgumentError(f"{call}(): the version of ai.onnx is opset_version, not custom_opsets")
+            if not 1 <= version < 2**31:
+                raise InvalidArgumentError(f"{call}(): {version} is no version of the domain '{domain}'")
         return options
 
 
@@ -73,6 +90,10 @@ def check_opset(opset: int) -> None:
             else f"opset {opset} is too old: Sardonyx writes opsets {MIN_OPSET} to {MAX_OPSET}",
             hint=f"choose an opset from {MIN_OPSET} to {MAX_OPSET}, or 0 for the default",
         )
+
+
+def _type_name(kind: type) -> str:
+    return {type(None): "None", Mapping: "mapping"}.get(kind, kind.__name__)
 
 
 def _article(word: str) -> str:

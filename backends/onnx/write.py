@@ -16,7 +16,8 @@ import onnx
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.onnx.build import build
-from sardonyx.backends.onnx.emit import Content, Skeleton
+from sardonyx.backends.onnx.emit import Skeleton
+from sardonyx.backends.onnx.inputs import is_weight
 from sardonyx.backends.onnx.options import ExportOptions
 from sardonyx.backends.onnx.tensors import fill, place, raw_view, stored_size
 from sardonyx.dialects.files import write_files, write_whole
@@ -27,8 +28,6 @@ INSIDE_LIMIT = 2**31
 """A model file has fewer bytes: Protobuf's limit."""
 ALIGNED_FROM = 1 << 20
 ALIGNMENT = 1 << 16
-SMALL = 1024
-"""Integers up to this size (shapes, axes, indices) stay inside: shape inference reads them."""
 CHUNK = 1 << 24
 
 
@@ -87,7 +86,7 @@ def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
             f"the weights of {path.name} take {skeleton.nbytes()} bytes, but a model file has fewer than 2 GiB",
             hint="save_as_external_data=True writes them beside the model",
         )
-    if not external or not any(_goes_beside(content) for content in skeleton.contents.values()):
+    if not external or not any(is_weight(content) for content in skeleton.contents.values()):
         write_whole(path, whole_proto(skeleton).SerializeToString(deterministic=True))
         return
     beside = path.with_name(f"{path.stem}_data")
@@ -103,12 +102,6 @@ def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
     )
 
 
-def _goes_beside(content: Content) -> bool:
-    """Whether a tensor counts as a weight: all but what shape computations and scalars need."""
-    kind = content.dtype.kind
-    return bool(content.shape) and content.nbytes > 0 and (kind not in "biu" or content.nbytes > SMALL)
-
-
 def _write_beside(skeleton: Skeleton, proto: onnx.ModelProto, out: BinaryIO, location: str) -> None:
     """Write the weights one after the other, and say in the model where each lies."""
     offset = 0
@@ -117,7 +110,7 @@ def _write_beside(skeleton: Skeleton, proto: onnx.ModelProto, out: BinaryIO, loc
         content = skeleton.contents.get(tensor.name)
         if content is None:
             continue
-        if not _goes_beside(content):
+        if not is_weight(content):
             fill(tensor, content)
             continue
         at = placed.get(id(content)) if isinstance(content, Weight) else None

@@ -260,6 +260,7 @@ class Importer:
             values = self._operator(context, domain, schema, scope)
             if not context.expanded:
                 self._name(before, values, named, outputs)
+                self._note(before, values, node)
         for name, value in zip(node.output, values):
             if name and value is not None:
                 scope.values[name] = value
@@ -301,6 +302,17 @@ class Importer:
         for op, found in names.items():
             if op in made:
                 op.location = node_location(node, found)
+
+    def _note(self, before: object, values: Sequence[SSAValue | None], node: onnx.NodeProto) -> None:
+        """Give the op that computes the node's first output what the node says of itself."""
+        if not node.doc_string and not node.metadata_props:
+            return
+        op = next((v.owner for v in values if v is not None), None)
+        at = self.block.last_op
+        while at is not None and at is not before and at is not op:
+            at = at.prev_op
+        if at is op and isinstance(op, SxOp) and at is not before:  # else it is an earlier node's
+            op.attributes.update(metadata.node_notes(node))
 
     # ---- the interface
     def _outputs(self, module: ModuleOp, scope: Scope) -> None:
