@@ -330,7 +330,7 @@ class SplitToSequenceOp(SxOp):
             return [[np.take(data, i, axis) for i in range(extent)]]
         ends = np.cumsum(self._sizes(split, extent)).tolist()
         parts: list[Any] = []
-        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        for start, end in zip([0, *ends][:-1], ends, strict=True):
             parts.append(data[(slice(None),) * axis + (slice(start, end),)])
         return [parts]
 

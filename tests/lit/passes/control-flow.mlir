@@ -1,0 +1,145 @@
+// RUN: sardonyx-opt %s -p remove-dead-nodes --split-input-file | filecheck %s --check-prefix DEAD
+// RUN: sardonyx-opt %s -p cse --split-input-file | filecheck %s --check-prefix CSE
+// RUN: sardonyx-opt %s -p fold-constants --split-input-file | filecheck %s --check-prefix FOLD
+// RUN: sardonyx-opt %s -p simplify --split-input-file | filecheck %s --check-prefix SIMPLE
+// RUN: sardonyx-opt %s -p compose-transposes --split-input-file | filecheck %s --check-prefix TRANSPOSE
+// RUN: sardonyx-opt %s -p infer-types --split-input-file | filecheck %s --check-prefix INFER
+
+// What a body reads from outside stays, dead ops in it go; it may read an equal op from outside; what it computes of
+// constants folds in it; transposes in it compose, those of values from outside stay where they are.
+func.func @captures(%x: tensor<2x3xf32>, %go: tensor<i1>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  %0 = sx.neg %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = sx.transpose %0 {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %trips = sx.constant {value = dense<3> : tensor<i64>} : () -> tensor<i64>
+  %2 = sx.loop %trips, %go, %x ({
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %v: tensor<2x3xf32>):
+    %3 = sx.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+    %4 = sx.mul %3, %3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    %5 = sx.exp %v : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %6 = sx.neg %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %7 = sx.transpose %v {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    %8 = sx.transpose %7 {perm = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    %9 = sx.mul %8, %4 : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+    %10 = sx.add %9, %6 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    %11 = sx.transpose %1 {perm = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    %12 = sx.sub %10, %11 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    sx.yield %c, %12 : tensor<i1>, tensor<2x3xf32>
+  }) : (tensor<i64>, tensor<i1>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  func.return %0, %2 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+// DEAD-LABEL: func.func @captures(
+// DEAD:         sx.transpose %0
+// DEAD:         sx.loop
+// DEAD-NOT:       sx.exp
+// DEAD:           sx.yield
+
+// CSE-LABEL: func.func @captures(
+// CSE:         sx.loop
+// CSE-NOT:       sx.neg
+// CSE:           sx.add %{{.*}}, %0 :
+
+// FOLD-LABEL: func.func @captures(
+// FOLD:         sx.loop
+// FOLD:           sx.constant {value = dense<2.500000e-01> : tensor<f32>}
+// FOLD:           sx.yield
+
+// SIMPLE-LABEL: func.func @captures(
+// SIMPLE:         sx.loop
+
+// TRANSPOSE-LABEL: func.func @captures(
+// TRANSPOSE:         %[[OUTER:.*]] = sx.transpose %0 {perm
+// TRANSPOSE:         sx.loop
+// TRANSPOSE-NOT:       sx.transpose %v
+// TRANSPOSE:           sx.mul %v,
+// TRANSPOSE:           sx.transpose %[[OUTER]]
+// TRANSPOSE:           sx.yield
+
+// -----
+
+// An if with a known condition is the branch that is taken, ops in it included (simplify, case 13); one with an unknown
+// condition stays.
+func.func @known_branch(%x: tensor<2x3xf32>, %c: tensor<i1>) -> tensor<3x2xf32> {
+  %0 = sx.exp %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = sx.constant {value = dense<true> : tensor<i1>} : () -> tensor<i1>
+  %2 = sx.if %1 ({
+    %3 = sx.transpose %0 {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    %4 = sx.if %c ({
+      sx.yield %3 : tensor<3x2xf32>
+    }, {
+      %5 = sx.neg %3 : (tensor<3x2xf32>) -> tensor<3x2xf32>
+      sx.yield %5 : tensor<3x2xf32>
+    }) : (tensor<i1>) -> tensor<3x2xf32>
+    sx.yield %4 : tensor<3x2xf32>
+  }, {
+    %6 = sx.abs %x : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %7 = sx.transpose %6 {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    sx.yield %7 : tensor<3x2xf32>
+  }) : (tensor<i1>) -> tensor<3x2xf32>
+  func.return %2 : tensor<3x2xf32>
+}
+// SIMPLE-LABEL: func.func @known_branch(
+// SIMPLE-NEXT:    %0 = sx.exp %x
+// SIMPLE-NEXT:    %1 = sx.transpose %0
+// SIMPLE-NEXT:    %2 = sx.if %c ({
+// SIMPLE-NEXT:      sx.yield %1
+// SIMPLE-NOT:     sx.abs
+// SIMPLE:         func.return %2
+
+// -----
+
+// A loop that never runs (simplify, case 14), by its trip count or by its condition.
+func.func @never_runs(%x: tensor<2xf32>, %n: tensor<i64>) -> (tensor<2xf32>, tensor<0x2xf32>, tensor<2xf32>) {
+  %0 = sx.constant {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
+  %1, %2 = sx.loop %0, _, %x ({
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %v: tensor<2xf32>):
+    %3 = sx.exp %v : (tensor<2xf32>) -> tensor<2xf32>
+    sx.yield %c, %3, %v : tensor<i1>, tensor<2xf32>, tensor<2xf32>
+  }) : (tensor<i64>, tensor<2xf32>) -> (tensor<2xf32>, tensor<0x2xf32>)
+  %4 = sx.constant {value = dense<false> : tensor<i1>} : () -> tensor<i1>
+  %5 = sx.loop %n, %4, %x ({
+  ^bb0(%i_1: tensor<i64>, %c_1: tensor<i1>, %v_1: tensor<2xf32>):
+    %6 = sx.exp %v_1 : (tensor<2xf32>) -> tensor<2xf32>
+    sx.yield %c_1, %6 : tensor<i1>, tensor<2xf32>
+  }) : (tensor<i64>, tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+  func.return %1, %2, %5 : tensor<2xf32>, tensor<0x2xf32>, tensor<2xf32>
+}
+// SIMPLE-LABEL: func.func @never_runs(
+// SIMPLE-NEXT:    %0 = sx.constant {value = dense<> : tensor<0x2xf32>} : () -> tensor<0x2xf32>
+// SIMPLE-NEXT:    func.return %x, %0, %x
+
+// -----
+
+// What is found out in a branch reaches the results of the if, and what reads them (infer-types).
+func.func @types(%x: tensor<2x3xf32>, %c: tensor<i1>) -> tensor<?x?xf32> {
+  %0 = sx.if %c ({
+    %1 = sx.exp %x : (tensor<2x3xf32>) -> tensor<?x?xf32>
+    sx.yield %1 : tensor<?x?xf32>
+  }, {
+    sx.yield %x : tensor<2x3xf32>
+  }) : (tensor<i1>) -> tensor<?x?xf32>
+  %2 = sx.neg %0 : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  func.return %2 : tensor<?x?xf32>
+}
+// INFER-LABEL: func.func @types(
+// INFER-SAME:    -> tensor<2x3xf32> {
+// INFER:         sx.yield %{{.*}} : tensor<2x3xf32>
+// INFER:         }) : (tensor<i1>) -> tensor<2x3xf32>
+// INFER:         sx.neg %{{.*}} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+
+// -----
+
+// Sequences pass through transposes' composition untouched, and an identity of one goes.
+func.func @sequences(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<i64>) {
+  %0 = sx.transpose %x {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %1 = sx.sequence_construct %0, %0 : (tensor<3x2xf32>, tensor<3x2xf32>) -> !sx.seq<tensor<3x2xf32>>
+  %2 = sx.identity %1 : (!sx.seq<tensor<3x2xf32>>) -> !sx.seq<tensor<3x2xf32>>
+  %3 = sx.constant {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
+  %4 = sx.sequence_at %2, %3 : (!sx.seq<tensor<3x2xf32>>, tensor<i64>) -> tensor<3x2xf32>
+  %5 = sx.sequence_length %2 : (!sx.seq<tensor<3x2xf32>>) -> tensor<i64>
+  func.return %4, %5 : tensor<3x2xf32>, tensor<i64>
+}
+// SIMPLE-LABEL: func.func @sequences(
+// SIMPLE-NOT:     sx.identity
+// SIMPLE:         sx.sequence_length %1
+// TRANSPOSE-LABEL: func.func @sequences(
+// TRANSPOSE:         sx.sequence_construct %0, %0
