@@ -95,3 +95,11 @@ def _affine_grid(op: SxOp, b: Expansion, opset: int) -> Values:
         place = b("unsqueeze", place, b.constant(range(1, rows + 1 - axis), int64))
         total = b("add", total, b("mul", place, column(rows - 1 - axis)))
     return [total]
+
+
+@decomposes("bernoulli")
+def _bernoulli(op: SxOp, b: Expansion, opset: int) -> Values:
+    """Before opset 15: uniform numbers that are less than the probability."""
+    (x,) = op.operands
+    drawn = b("less", b("random_uniform_like", x, seed=op.attr("seed")), x)
+    return [b.cast(drawn, dtype_of(op.results[0]))]

@@ -1,4 +1,5 @@
-"""Random numbers: `sx.random_normal`, `sx.random_uniform`, their `_like` forms, `sx.multinomial`, `sx.dropout`.
+"""Random numbers: `sx.random_normal`, `sx.random_uniform`, their `_like` forms, `sx.bernoulli`,
+`sx.multinomial`, `sx.dropout`.
 
 With a seed an op gives the same numbers in every run, without one new ones in each; see `philox`. They have the stated
 distribution, but are the numbers of no other library.
@@ -154,6 +155,31 @@ class RandomUniformLikeOp(_Uniform, _Like):
     name = "sx.random_uniform_like"
     ONNX: ClassVar = OnnxForm("RandomUniformLike", since=1)
     DEFAULTS: ClassVar = {"low": 0.0, "high": 1.0}
+
+
+@irdl_op_definition
+class BernoulliOp(RandomOp):
+    """1 with the probability that the operand's element states, else 0, as `dtype` (without it the operand's).
+
+    ONNX's text and reference say so; the function by which it defines the operator too, and which onnxruntime runs,
+    gives 0 with that probability instead.
+
+    (C1) The operand's dtype is a float, the result's one of `DTYPES`.
+    """
+
+    name = "sx.bernoulli"
+    input = operand_def()
+    ONNX: ClassVar = OnnxForm("Bernoulli", since=15)
+    DTYPES: ClassVar[Sequence[DType]] = ALL
+
+    def infer(self) -> Sequence[Attribute]:
+        dtype = check_dtype(self, self.input, FLOATS, "(C1)")
+        return [broadcast_type(self, self.target(dtype), [self.input], "(C1)")]
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        (x,) = slots(arrays)
+        drawn = philox.uniform(self.key(), x.size).reshape(x.shape) < double(x)
+        return [drawn.astype(self.target(dtype_of(self.input)).numpy)]
 
 
 @irdl_op_definition

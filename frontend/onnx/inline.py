@@ -95,7 +95,9 @@ def body_of(schema: Any, n: NodeContext) -> onnx.FunctionProto | None:
     data = b""
     if schema.has_context_dependent_function:
         types = [_type_of(v).SerializeToString() for v in n.inputs]
-        data = schema.get_context_dependent_function_with_opset_version(n.opset, n.node.SerializeToString(), types)
+        # Asked for another opset than one that a body is written for, ONNX has none.
+        version = max((v for v in schema.context_dependent_function_opset_versions if v <= n.opset), default=n.opset)
+        data = schema.get_context_dependent_function_with_opset_version(version, n.node.SerializeToString(), types)
     if not data and schema.has_function:
         data = schema.get_function_with_opset_version(n.opset)
     if not data:

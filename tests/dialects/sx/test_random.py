@@ -13,7 +13,7 @@ from sardonyx.passes.effects import is_deterministic
 
 NORMAL, UNIFORM = op("random_normal"), op("random_uniform")
 NORMAL_LIKE, UNIFORM_LIKE = op("random_normal_like"), op("random_uniform_like")
-MULTINOMIAL, DROPOUT = op("multinomial"), op("dropout")
+BERNOULLI, MULTINOMIAL, DROPOUT = op("bernoulli"), op("multinomial"), op("dropout")
 COUNT = 20000
 
 
@@ -71,6 +71,18 @@ def test_like_another_tensor():
     refuses(UNIFORM_LIKE, "C1", value("int32", [2]))
     refuses(UNIFORM, "C2", shape=(2, -1))
     refuses(NORMAL, "C2", shape=(2**40, 2**20))
+
+
+def test_bernoulli_draws_ones_with_the_stated_probability():
+    p = np.repeat(np.array([0, 0.2, 0.7, 1], np.float32), COUNT // 4)
+    x = run(BERNOULLI, p, seed=5.0).reshape(4, -1)
+    assert x.dtype == np.float32 and set(x.reshape(-1).tolist()) == {0, 1}
+    assert np.abs(x.mean(1) - [0, 0.2, 0.7, 1]).max() < 0.03
+    assert run(BERNOULLI, p, seed=5.0, dtype=dtypes.bool_).tolist() == (x.reshape(-1) == 1).tolist()
+    assert run(BERNOULLI, np.zeros((0, 2), "f2"), dtype=dtypes.int8).shape == (0, 2)
+    made = BERNOULLI.make(value("float32", ["b", 4]), dtype=dtypes.int64)
+    assert shape(made) == ["b", "4"] and "dtype = i64" in round_trip(made)
+    refuses(BERNOULLI, "C1", value("int32", [2]))
 
 
 def test_multinomial_draws_by_weight():
