@@ -111,6 +111,8 @@ class Importer:
         self.opsets = opsets_of(proto.opset_import, proto.ir_version)
         self.declared = declared_types(proto.graph)
         self.block = Block()
+        self.values: dict[str, SSAValue] = {}
+        """The values of the outermost graph, by name."""
         self.count = 0
 
     def run(self) -> tuple[ModuleOp, WeightStore]:
@@ -125,8 +127,8 @@ class Importer:
         given = [v for v in graph.input if v.name not in initializers or self.proto.ir_version >= 4]
         inputs = [(v.name, value_type(v), locations.name_location(v.name)) for v in given]
         module, self.block = create_module(graph.name or "main_graph", inputs)
-        values: dict[str, SSAValue] = {v.name: a for v, a in zip(given, self.block.args, strict=True)}
-        scope = Scope(values, self.opsets, declared=self.declared)
+        self.values = {v.name: a for v, a in zip(given, self.block.args, strict=True)}
+        scope = Scope(self.values, self.opsets, declared=self.declared)
         defaults = self._initializers(graph, scope)
         self.nodes(graph.node, scope)
         self._outputs(module, scope)

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from sardonyx.dialects.weights import FileSlice
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.external import is_external, locate
+from sardonyx.frontend.onnx.texts import is_text, parse_text
 
 MAX_FILE = 2**31 - 1
 """Protobuf reads no larger message."""
@@ -44,6 +45,8 @@ def load_file(path: Path) -> LoadedModel:
         data = path.read_bytes()
     except OSError as error:
         raise InvalidArgumentError(f"cannot read {path}: {error.strerror or error}") from error
+    if is_text(path):
+        return load_proto(parse_text(data, path), path.parent, str(path))
     return load_bytes(data, str(path), path.parent)
 
 

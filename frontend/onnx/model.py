@@ -7,6 +7,7 @@ or a graph's weights. They are copied only into what is written.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -15,18 +16,22 @@ from sardonyx.backends.onnx.build import build
 from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.options import ExportOptions
 from sardonyx.backends.onnx.tensors import dtype_from_onnx, tensor_shape
+from sardonyx.backends.onnx.types import value_info
 from sardonyx.backends.onnx.write import as_path, save, whole_proto
 from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.types import with_dtype_of
+from sardonyx.dialects.types import UnknownType, with_dtype_of
 from sardonyx.dialects.weights import Weight
 from sardonyx.errors import UnsupportedError
-from sardonyx.frontend.onnx.importer import import_model
+from sardonyx.frontend.onnx import edit
+from sardonyx.frontend.onnx.importer import Importer, import_model
+from sardonyx.frontend.onnx.inspect_model import ModelSummary, summarize
 from sardonyx.frontend.onnx.load import LoadedModel, load_file, load_proto
 from sardonyx.frontend.onnx.types import type_of
 from sardonyx.frontend.onnx.validate import opsets_of, validate
 
 if TYPE_CHECKING:
-    from sardonyx.frontend.graph import ModelGraph
+    from sardonyx.frontend.graph import ModelGraph, Passes
+    from sardonyx.passes.pipeline import PipelineReport
 
 Slot = tuple[str, DType, tuple[int, ...] | None]
 """A name, a dtype and dims: -1 for a dynamic one, None for an unknown rank (and for a sequence or an optional)."""
@@ -129,7 +134,124 @@ class OnnxModel:
         """The model with its weights inside: a copy."""
         return whole_proto(self._skeleton)
 
+    def optimize(self, passes: Passes = None, **options: Any) -> PipelineReport:
+        """Simplify the model in place, by way of a graph; returns what was done.
+
+        Args:
+            passes: As `ModelGraph.optimize` takes them.
+            options: Those of `export_onnx`; by default the opset stays, where it can state the result.
+
+        Raises:
+            SardonyxError: As `compile`, `ModelGraph.optimize` and `from_graph`; the model is then as it was.
+        """
+        chosen = ExportOptions.of("optimize", options)
+        graph = self.compile()
+        report = graph.optimize(passes)
+        self._skeleton = build(graph.module, graph.store, chosen)
+        return report
+
+    # ---- editing it
+    def rename(self, old: str, new: str) -> None:
+        """Give a value (an input, an output, an initializer or one between nodes) another name.
+
+        Raises:
+            InvalidArgumentError: There is no such value, or the name is taken.
+        """
+        edit.rename(self._skeleton, old, new)
+
+    def rename_node(self, old: str, new: str) -> None:
+        """Give a node another name."""
+        edit.rename_node(self._skeleton, old, new)
+
+    def add_node(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        *,
+        name: str = "",
+        domain: str = "",
+        **attributes: Any,
+    ) -> str:
+        """Add a node that makes new values; returns its name.
+
+        Args:
+            op_type: The operator, of `domain` at the version that the model imports.
+            inputs: Values that exist, '' for an optional one that is left out.
+            outputs: Names of new values; `reconnect` lets others read them, `add_output` makes them outputs.
+            name: The node's name; by default that of its first output.
+            domain: '' for ai.onnx.
+            attributes: Numbers, texts, lists of these, or arrays.
+
+        Raises:
+            InvalidArgumentError: A name is wrong, or the node breaks the operator's schema.
+        """
+        return edit.add_node(self._skeleton, op_type, inputs, outputs, name, domain, attributes)
+
+    def remove_node(self, name: str, *, bypass: bool = False) -> None:
+        """Take out the node of that name (or the one that makes the value of that name).
+
+        Args:
+            name: The node.
+            bypass: Let what reads its first output read its first input.
+
+        Raises:
+            InvalidArgumentError: There is no such node, or what it makes is read.
+        """
+        edit.remove_node(self._skeleton, name, bypass)
+
+    def reconnect(self, old: str, new: str) -> None:
+        """Let the nodes that read the value `old` read `new`; a node that makes `new` from `old` stays as it is.
+
+        Raises:
+            InvalidArgumentError: There is no such value, or a circle would come of it.
+        """
+        edit.reconnect(self._skeleton, old, new)
+
+    def set_initializer(self, name: str, array: Any) -> None:
+        """Give an initializer other contents, or make a new one; the array is copied.
+
+        Raises:
+            InvalidArgumentError: A node makes that value, or an input of that name is declared otherwise.
+        """
+        edit.set_initializer(self._skeleton, name, array)
+
+    def add_output(self, name: str) -> None:
+        """Make a value an output, behind the others."""
+        edit.add_output(self._skeleton, name, self._types)
+
+    def remove_output(self, name: str) -> None:
+        """Let a value be no output any more."""
+        edit.remove_output(self._skeleton, name)
+
+    def extract(self, inputs: Sequence[str], outputs: Sequence[str]) -> OnnxModel:
+        """The part of the model that computes the values `outputs` from `inputs`, as a model of its own.
+
+        Weights are shared, not copied; types that the model does not declare are inferred.
+
+        Raises:
+            InvalidArgumentError: There is no such value, or the part needs a further input; it is named.
+        """
+        return OnnxModel(edit.extract(self._skeleton, inputs, outputs, self._types), self._external)
+
+    def _types(self) -> dict[str, onnx.ValueInfoProto]:
+        """The types of all values that are known: declared ones, else inferred ones."""
+        proto = self._skeleton.proto
+        importer = Importer(proto, None, self._skeleton.contents)
+        importer.run()
+        found = {
+            name: value_info(name, value.type)
+            for name, value in importer.values.items()
+            if not isinstance(value.type, UnknownType)
+        }
+        declared = (*proto.graph.value_info, *proto.graph.input, *proto.graph.output)
+        return found | {v.name: v for v in declared if v.type.WhichOneof("value")}
+
     # ---- looking at it
+    def inspect(self) -> ModelSummary:
+        """What the model consists of; printed, it is a table."""
+        return summarize(self._skeleton)
+
     def inputs(self) -> list[Slot]:
         """The inputs that have to be given, as (name, dtype, dims)."""
         initializers = {t.name for t in self._graph.initializer}
