@@ -101,9 +101,12 @@ class RegionOp(SxOp):
         except InferenceError as error:
             raise self.fail(f"{message}: {error.message}") from None
 
-    def check_carried(self, argument: SSAValue, value: SSAValue, message: str) -> None:
-        """Refuse a value that certainly does not fit a region's argument; unknown dims are checked when it runs."""
-        ty = argument.type
+    def check_carried(self, argument: SSAValue, value: SSAValue, known: frozenset[str], message: str) -> None:
+        """Refuse a value that certainly does not fit a region's argument; unknown dims are checked when it runs.
+
+        A dim of the argument that is not known outside may be another one in each iteration.
+        """
+        ty = escaped(argument.type, known)
         if isinstance(ty, OptionalType) and not isinstance(value.type, OptionalType):
             ty = ty.element
         try:
@@ -219,8 +222,8 @@ class LoopOp(RegionOp):
         known = known_symbols(self)
         types: list[Attribute] = []
         for index, (first, argument, after) in enumerate(zip(self.initial, block.args[2:], yields[1:], strict=False)):
-            self.check_carried(argument, first, f"(C4) initial value {index}")
-            self.check_carried(argument, after, f"(C4) carried value {index} after an iteration")
+            self.check_carried(argument, first, known, f"(C4) initial value {index}")
+            self.check_carried(argument, after, known, f"(C4) carried value {index} after an iteration")
             what = f"(C4) carried value {index} before and after an iteration"
             before, result = escaped(first.type, known), escaped(after.type, known)
             if isinstance(before, OptionalType) and not isinstance(result, OptionalType):
@@ -333,8 +336,8 @@ class ScanOp(RegionOp):
         known = known_symbols(self)
         types: list[Attribute] = []
         for index, (first, argument, after) in enumerate(zip(self.inputs, block.args, yields[:count], strict=False)):
-            self.check_carried(argument, first, f"(C5) initial state {index}")
-            self.check_carried(argument, after, f"(C5) state {index} after an iteration")
+            self.check_carried(argument, first, known, f"(C5) initial state {index}")
+            self.check_carried(argument, after, known, f"(C5) state {index} after an iteration")
             what = f"(C5) state {index} before and after an iteration"
             types.append(self.joined(escaped(first.type, known), escaped(after.type, known), what))
         rows = yields[count:]

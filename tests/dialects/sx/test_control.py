@@ -31,7 +31,8 @@ def types(text: str) -> list[str]:
 
 
 LOOP = """
-func.func @main(%m: tensor<i64>, %go: tensor<i1>, %x: tensor<2xf32>, %k: tensor<2xf32>) -> (tensor<2xf32>, tensor<?x2xf32>) {{
+func.func @main(%m: tensor<i64>, %go: tensor<i1>, %x: tensor<2xf32>, %k: tensor<2xf32>)
+    -> (tensor<2xf32>, tensor<?x2xf32>) {{
   %a, %r = sx.loop {operands} ({{
   ^bb0(%i: tensor<i64>, %c: tensor<i1>, %v: tensor<2xf32>):
     %w = sx.add %v, %k : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
