@@ -251,11 +251,13 @@ class ModelGraph:
                 )
         return found
 
-    def finalize(self, fallback: bool = False) -> None:
+    def finalize(self, fallback: bool = False, fast_conv: bool = False) -> None:
         """Compile the graph for this machine, so that it runs; does nothing where that is done.
 
         Args:
             fallback: Let ops without a native form run by the reference; without it they are refused.
+            fast_conv: Let 3x3 convolutions be computed with fewer multiplications, at the cost of about one decimal
+                digit; NaN and infinities may then spread to neighbouring pixels.
 
         Raises:
             UnsupportedError: An op has no native form; the error names the node.
@@ -265,7 +267,7 @@ class ModelGraph:
         with self._work("finalize"):
             from sardonyx.backends.llvm.compile import compile_module
 
-            self._compiled = compile_module(self._module, fallback=fallback)
+            self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
             bound = self._bound()
             binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)
             self._run = self._run_bound if binds else self._compiled.run

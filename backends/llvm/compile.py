@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -46,11 +47,11 @@ def emit_module(
     return text, sizes
 
 
-def compile_module(module: ModuleOp, fallback: bool = False) -> CompiledGraph | HybridGraph:
+def compile_module(module: ModuleOp, fallback: bool = False, fast_conv: bool = False) -> CompiledGraph | HybridGraph:
     """Compile the module's graph for this machine.
 
     With `fallback`, ops that have no native form run by the reference; a graph that has such ops is a `HybridGraph`,
-    whose `fallbacks` name them.
+    whose `fallbacks` name them. `fast_conv` allows convolutions that are less exact (see `lowering/winograd.py`).
 
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
@@ -58,17 +59,19 @@ def compile_module(module: ModuleOp, fallback: bool = False) -> CompiledGraph | 
     if fallback:
         refused = find_fallbacks(module)
         if refused:
-            return HybridGraph(module, refused, compile_native)
-    return compile_native(module)
+            return HybridGraph(module, refused, partial(compile_native, fast_conv=fast_conv))
+    return compile_native(module, fast_conv=fast_conv)
 
 
-def compile_native(module: ModuleOp, target: Target | None = None, options: EntryOptions = AS_USUAL) -> CompiledGraph:
+def compile_native(
+    module: ModuleOp, target: Target | None = None, options: EntryOptions = AS_USUAL, fast_conv: bool = False
+) -> CompiledGraph:
     """Compile a graph all of whose ops have a native form.
 
     `target` is one that this machine runs (by default all that it has).
     """
     with _no_collection():
-        return compile_lowered(_lowered(module, target), target, options)
+        return compile_lowered(_lowered(module, target, fast_conv), target, options)
 
 
 def compile_lowered(
@@ -81,9 +84,9 @@ def compile_lowered(
     return CompiledGraph(program, jit.Library(body, ("entry", "entry_py")))
 
 
-def _lowered(module: ModuleOp, target: Target | None) -> LoweredGraph:
+def _lowered(module: ModuleOp, target: Target | None, fast_conv: bool) -> LoweredGraph:
     """The kernels and the plan of the prepared graph."""
-    prepared = prepare(module)
+    prepared = prepare(module, fast_conv)
     try:
         return lower_graph(prepared, target)
     except UnsupportedError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
+from sardonyx.backends.llvm.lowering.winograd import FAST
 from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
@@ -13,8 +14,11 @@ from sardonyx.passes.fold_batch_norm import FoldBatchNormPass
 PASSES = (FoldBatchNormPass(), ChannelsLastPass())
 
 
-def prepare(module: ModuleOp) -> ModuleOp:
-    """The graph to lower: a copy, or the module itself where the passes have nothing to do."""
+def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
+    """The graph to lower: a copy, or the module itself where the passes have nothing to do.
+
+    With `fast_conv` all convolutions bear the attribute `FAST`.
+    """
     if not any(isinstance(op, ConvOp | BatchNormOp | PoolOp) for op in module.walk()):
         return module
     copy = module.clone()
@@ -22,4 +26,8 @@ def prepare(module: ModuleOp) -> ModuleOp:
         theirs.location = mine.location
     for one in PASSES:
         one.execute(copy)
+    if fast_conv:
+        for op in copy.walk():
+            if isinstance(op, ConvOp):
+                op.attributes[FAST] = UnitAttr()
     return copy

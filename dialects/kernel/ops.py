@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     ParsePropInAttrDict,
     irdl_attr_definition,
@@ -235,6 +236,55 @@ class RequireOp(IRDLOperation):
         super().__init__(operands=[condition, list(shown)], properties={"failure": IntegerAttr(failure, i64)})
 
 
+@irdl_op_definition
+class TurnOp(IRDLOperation):
+    """A matrix is copied with its rows as columns: `target[c * target_row + r] = source[r * source_row + c]`.
+
+    `extents` are the rows and columns of the source, `offsets` those of source and target, `strides` (source_row,
+    target_row), all `index`, in elements. The buffers have one element type and do not overlap.
+    """
+
+    name = "kernel.turn"
+    source = operand_def(BufferType)
+    target = operand_def(BufferType)
+    extents = var_operand_def(INDEX)
+    offsets = var_operand_def(INDEX)
+    strides = var_operand_def(INDEX)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        source: SSAValue,
+        target: SSAValue,
+        extents: Sequence[SSAValue],
+        offsets: Sequence[SSAValue],
+        strides: Sequence[SSAValue],
+    ) -> None:
+        super().__init__(operands=[source, target, list(extents), list(offsets), list(strides)])
+
+    def verify_(self) -> None:
+        if [len(part) for part in (self.extents, self.offsets, self.strides)] != [2, 2, 2]:
+            raise VerifyException("two extents, two offsets and two strides are needed")
+        if self.source.type != self.target.type:
+            raise VerifyException(f"the buffers have the types {self.source.type} and {self.target.type}")
+
+
+@irdl_op_definition
+class ChunkOp(IRDLOperation):
+    """The number of the chunk that runs, from 0: by it a chunk finds scratch memory of its own.
+
+    There are no more chunks than the parallel loop has iterations. No result may depend on it.
+    """
+
+    name = "kernel.chunk"
+    result = result_def(INDEX)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[INDEX])
+
+
 # ---- ops of the plan
 
 
@@ -373,6 +423,6 @@ def single_block(arg_types: Sequence[Attribute] = ()) -> tuple[Region, Block]:
 
 
 OPS: tuple[type[Any], ...] = (
-    KernelFuncOp, PlanOp, LoopOp, IfOp, YieldOp, LoadOp, StoreOp, MathOp, RequireOp, InputOp, InputDimOp,
-    WeightOp, OutputOp, AllocOp, MulSaturatingOp, LaunchOp, CopyOp,
+    KernelFuncOp, PlanOp, LoopOp, IfOp, YieldOp, LoadOp, StoreOp, MathOp, RequireOp, TurnOp, ChunkOp, InputOp,
+    InputDimOp, WeightOp, OutputOp, AllocOp, MulSaturatingOp, LaunchOp, CopyOp,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType, literal
 from sardonyx.backends.llvm.codegen.widen import add_index, extremum, mul_index, scalar_type, value_type
-from sardonyx.dialects.kernel.ops import MathOp, MulSaturatingOp
+from sardonyx.dialects.kernel.ops import ChunkOp, MathOp, MulSaturatingOp
 from sardonyx.errors import UnsupportedError
 
 MAX_EXTENT = 1 << 62
@@ -31,6 +31,11 @@ def _constant(e: KernelEmitter, op: arith.ConstantOp) -> None:
         e.define(op.result, text, 0)
         return
     raise UnsupportedError(f"constant {value} has no native form", op=op.name)
+
+
+@emits(ChunkOp)
+def _chunk(e: KernelEmitter, op: ChunkOp) -> None:
+    e.define(op.result, "%chunk", 0)
 
 
 @emits(arith.AddiOp, arith.SubiOp)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen import contract as _contract, emit_loop as _emit_loop, emit_scalar as _emit_scalar
+from sardonyx.backends.llvm.codegen import contract as _contract, emit_loop as _emit_loop
+from sardonyx.backends.llvm.codegen import emit_scalar as _emit_scalar, turn as _turn
 from sardonyx.backends.llvm.codegen.arena import emit_padded, emit_place, emit_support
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
@@ -47,7 +48,7 @@ __all__ = [
     "EntrySizes",
     "emit_entry",
 ]
-_ = (_contract, _emit_loop, _emit_scalar)  # they register their emitters
+_ = (_contract, _emit_loop, _emit_scalar, _turn)  # they register their emitters
 
 CONTEXT_FIELDS = (
     "inputs",  # ptr to {data, dims} per input

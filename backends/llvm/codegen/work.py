@@ -11,7 +11,7 @@ from xdsl.ir import Block, SSAValue
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder
 from sardonyx.backends.llvm.codegen.widen import fold
 from sardonyx.dialects.kernel.contract import ContractOp
-from sardonyx.dialects.kernel.ops import IfOp, KernelFuncOp, LoopOp, MathOp
+from sardonyx.dialects.kernel.ops import IfOp, KernelFuncOp, LoopOp, MathOp, TurnOp
 
 WORTH_A_POOL = 1 << 16
 """Scalar operations from which on a kernel is cut into chunks: some 10 µs on one core, where a fork-join is below 3."""
@@ -57,6 +57,9 @@ def _block(b: FunctionBuilder, block: Block, arguments: Mapping[SSAValue, str], 
             for extent in (*op.extents, *op.segments[::2]):
                 work = fold(b, "mul", work, _value(extent, arguments))
             nested.append(work)
+        elif isinstance(op, TurnOp):
+            rows, columns = (_value(extent, arguments) for extent in op.extents)
+            nested.append(fold(b, "mul", rows, columns))
         elif isinstance(op, MathOp):
             plain += MATH_COST
         else:

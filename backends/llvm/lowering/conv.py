@@ -7,14 +7,16 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.conv_depthwise import depthwise
 from sardonyx.backends.llvm.lowering.conv_planes import depthwise_planes, fits_planes
-from sardonyx.backends.llvm.lowering.conv_shape import Sliding, require_fit
+from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, require_fit
 from sardonyx.backends.llvm.lowering.conv_tile import convolve, pointwise_planes
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, result_of, takes_epilogue
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
 from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_nest, row_major, steps
+from sardonyx.backends.llvm.lowering.winograd import outputs_of_tile, winograd
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.contract import ContractOp
@@ -38,18 +40,32 @@ def _conv(plan: Plan, op: ConvOp, fused: Fused | None) -> None:
     if op.b is not None:
         plan.require_equal(dims_of(op.b)[0], w[0], "conv: b has {0} elements for {1} output channels")
     shape = Sliding.of(plan, op.windows(w[2:]), x, out)
-    stage = chain(dtype, _bias(op, last[1], w[0]), fused)
     target = plan.new_buffer(result_of(op, fused))
     operands = (op.x, op.w)
     static = (x[1].static_value, w[0].static_value, w[1].static_value)
-    if static == (group, group, 1) and last == (False, False) and fits_planes(plan, shape):
-        depthwise_planes(plan, shape, operands, target, stage)
-    elif static == (group, group, 1):
+    if last == (False, False):
+        stage = chain(dtype, _bias(op, False, w[0]), fused)
+        if static == (group, group, 1) and fits_planes(plan, shape):
+            depthwise_planes(plan, shape, operands, target, stage)
+            return
+        if shape.is_pointwise and dtype.bits >= 32:
+            pointwise_planes(plan, shape, operands, group, target, stage)
+            return
+    early = last[1] or fused is None or _reads_single_elements(fused)
+    stage = Finish(chain(dtype, _bias(op, early, w[0]), fused), early)
+    if static == (group, group, 1):
         depthwise(plan, shape, operands, target, last, stage)
-    elif shape.is_pointwise and last == (False, False) and dtype.bits >= 32:
-        pointwise_planes(plan, shape, operands, group, target, stage)
+    elif (outputs := outputs_of_tile(op, shape)) is not None:
+        winograd(plan, shape, operands, target, last, stage, outputs)
     else:
         convolve(plan, shape, operands, group, target, last, stage)
+
+
+def _reads_single_elements(fused: Fused) -> bool:
+    """Whether the group does the same at every place: what it reads has one element."""
+    made = {fused.contraction.results[0], *(op.results[0] for op in fused.ops)}
+    leaves = {s for op in fused.ops for s in elementwise.read_slots(op) if s is not None and s not in made}
+    return all(Dim.product(dims_of(leaf)).static_value == 1 for leaf in leaves)
 
 
 def _bias(op: ConvOp, last: bool, channels: Dim) -> Stage | None:

@@ -11,9 +11,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
-from sardonyx.backends.llvm.lowering.conv_shape import Sliding, channels_put_last, channels_put_second
+from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, channels_put_last, channels_put_second
 from sardonyx.backends.llvm.lowering.conv_slide import Place, Slide, Steps
-from sardonyx.backends.llvm.lowering.epilogue import Stage
 from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.backends.llvm.lowering.region import axis, copy_region
 from sardonyx.dialects.attributes import dims_of, dtype_of
@@ -47,12 +46,12 @@ def depthwise(
     operands: tuple[SSAValue, SSAValue],
     target: SSAValue,
     last: tuple[bool, bool],
-    stage: Stage | None,
+    finish: Finish,
 ) -> None:
     """Launch the convolution of data [N, D1, …, C] with weights [C, 1, k1, …] into the buffer `target`.
 
     `last` says whether the channels are last in the data and in the result; they are put there where they aren't.
-    `stage` is what sums go through, whose rows and columns are those of the result.
+    `finish` is what sums go through.
     """
     x, w = operands
     dtype = dtype_of(x)
@@ -60,10 +59,11 @@ def depthwise(
     by_tap, own = _by_tap(plan, w, dtype)
     source = channels_put_last(plan, dtype, plan.buffer(x), [shape.batch, shape.channels, *shape.sizes], last[0])
     dims = [shape.batch, shape.channels, *shape.counts]
-    sums = target if last[1] else plan.workspace(wide, [plan.count(dims)])
+    held = finish.held(dtype)
+    sums = target if last[1] else plan.workspace(held, [plan.count(dims)])
     kernel = plan.kernel("depthwise")
     data, weights, result = kernel.read_buffer(source), kernel.read_buffer(by_tap), kernel.write_buffer(sums)
-    point = None if stage is None or not last[1] else stage(kernel)
+    point = None if finish.at_once is None else finish.at_once(kernel)
     zero, channels = kernel.const(wide, 0), kernel.extent(shape.channels)
 
     def weight(b: Body, tap: IndexLike, channel: SSAValue) -> SSAValue:
@@ -73,13 +73,11 @@ def depthwise(
         value = b.convert(b.load(data, at), dtype, wide)
         return state if factor is None else multiply_add(b, wide, value, factor, state)
 
-    def finish(b: Body, state: SSAValue, place: Place, channel: SSAValue, window: IndexLike) -> None:
-        value = state
-        if last[1]:
-            value = b.convert(state, wide, dtype) if point is None else point(b, state, window, channel)
+    def store(b: Body, state: SSAValue, place: Place, channel: SSAValue, window: IndexLike) -> None:
+        value = b.convert(state, wide, held) if point is None else point(b, state, window, channel)
         b.store(value, result, b.plus(b.times(window, channels), channel))
 
-    Slide(plan, kernel, shape, Steps(lambda b, c: zero, weight, add, finish)).emit()
+    Slide(plan, kernel, shape, Steps(lambda b, c: zero, weight, add, store)).emit()
     kernel.launch()
     if not last[1]:
-        channels_put_second(plan, (wide, dtype), sums, target, dims, stage)
+        channels_put_second(plan, (held, dtype), sums, target, dims, finish.later)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.epilogue import Stage
 from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.backends.llvm.lowering.region import row_major
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.kernel.ops import TurnOp
 from sardonyx.dialects.sx.windows import Windows
 
 TURNED = 16
@@ -41,6 +42,32 @@ def require_fit(plan: Plan, counts: Sequence[Dim]) -> None:
             index = plan.dim(count)
             failure = plan.failure(f"no window fits into spatial axis {at}")
             plan.body.require(plan.body.compare("sge", index, 0), failure, index)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What sums go through before they are stored.
+
+    `early`: the stage's columns are the channels, and its rows don't matter unless the channels are last in the result.
+    Otherwise its rows and columns are those of a result whose channels are second, and it works where that is written.
+    """
+
+    stage: Stage | None
+    early: bool
+
+    @property
+    def at_once(self) -> Stage | None:
+        """What is done where channels are last."""
+        return self.stage if self.early else None
+
+    @property
+    def later(self) -> Stage | None:
+        """What is done where channels are put second."""
+        return None if self.early else self.stage
+
+    def held(self, dtype: DType) -> DType:
+        """The dtype of sums in between, for results of a dtype."""
+        return dtype if self.early else compute_dtype(dtype)
 
 
 @dataclass(frozen=True)
@@ -131,7 +158,7 @@ def framed(plan: Plan, dtype: DType, data: SSAValue, shape: Sliding, last: bool)
                 w.loop(run, cell, vector=True)
             else:
                 source = w.plus(w.times(image, w.times(channels, plane)), w.times(row, width))
-                turned(w, (channels, plane), width, (read, source), (write, start), channels)
+                turned(w, (channels, width), (read, source, plane), (write, start, channels))
             zeros(w, w.plus(start, run), right)
 
         if valid is None:
@@ -163,34 +190,15 @@ def places_of(b: Body, number: SSAValue, extents: Sequence[SSAValue]) -> tuple[I
 
 def turned(
     b: Body,
-    channels: tuple[IndexLike, IndexLike],
-    pixels: IndexLike,
-    source: tuple[SSAValue, IndexLike],
-    target: tuple[SSAValue, IndexLike],
-    pixel_step: IndexLike,
+    shape: tuple[IndexLike, IndexLike],
+    source: tuple[SSAValue, IndexLike, IndexLike],
+    target: tuple[SSAValue, IndexLike, IndexLike],
 ) -> None:
-    """Put channels last: element (c, p) of the source, whose pixels lie side by side, goes to `p * pixel_step + c`.
-
-    `channels` is their number and their stride in the source, `source` and `target` are (buffer, offset).
-    """
-    count, stride = channels
-
-    def block(outer: Body, first: SSAValue, _: Sequence[SSAValue]) -> None:
-        end = outer.index_math("min", outer.plus(first, TURNED), pixels)
-
-        def channel(inner: Body, c: SSAValue, _: Sequence[SSAValue]) -> None:
-            start = inner.plus(source[1], inner.times(c, stride))
-            there = inner.plus(target[1], c)
-
-            def pixel(at: Body, p: SSAValue, _: Sequence[SSAValue]) -> None:
-                value = at.load(source[0], at.plus(start, p))
-                at.store(value, target[0], at.plus(there, at.times(p, pixel_step)))
-
-            inner.loop(end, pixel, lower=first, vector=True)
-
-        outer.loop(count, channel)
-
-    b.loop(pixels, block, step=TURNED)
+    """Copy a matrix of that many (rows, columns) with its rows as columns; `source` and `target` are (buffer, offset,
+    step from row to row)."""
+    strides = [b.index(source[2]), b.index(target[2])]
+    offsets = [b.index(source[1]), b.index(target[1])]
+    b.add(TurnOp(source[0], target[0], [b.index(n) for n in shape], offsets, strides))
 
 
 Change = Callable[[Body, SSAValue, IndexLike, IndexLike], SSAValue]
@@ -250,7 +258,7 @@ def channels_put_last(plan: Plan, dtype: DType, data: SSAValue, dims: Sequence[D
     def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         at, first, count = _part_of_image(b, number, pixels, image)
         source, there = b.plus(at, first), b.plus(at, b.times(first, channels))
-        turned(b, (channels, pixels), count, (read, source), (write, there), channels)
+        turned(b, (channels, count), (read, source, pixels), (write, there, channels))
 
     kernel.loop(kernel.times(kernel.extent(dims[0]), PARTS), unit, parallel=True)
     kernel.launch()
@@ -276,6 +284,10 @@ def channels_put_second(
     def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         at, first, count = _part_of_image(b, number, pixels, image)
         row = b.times(b.index_math("floordiv", number, PARTS), channels)
+        if point is None and dtypes[0] == dtypes[1]:
+            source = b.plus(at, b.times(first, channels))
+            turned(b, (count, channels), (read, source, channels), (write, b.plus(at, first), pixels))
+            return
 
         def change(inner: Body, value: SSAValue, c: IndexLike, p: IndexLike) -> SSAValue:
             if point is None:

@@ -15,8 +15,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
-from sardonyx.backends.llvm.lowering.conv_shape import Sliding, framed, strides_last, turned_back
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, number_of
+from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, framed, strides_last, turned, turned_back
 from sardonyx.backends.llvm.lowering.epilogue import Stage, region
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.backends.llvm.lowering.region import axis, copy_region, row_major
@@ -118,16 +118,15 @@ def convolve(
     group: int,
     target: SSAValue,
     last: tuple[bool, bool],
-    stage: Stage | None,
+    finish: Finish,
 ) -> None:
     """Launch the convolution of `operands` (data and weights) into the buffer `target`.
 
-    `last` says whether the channels are last in the data and in the result; `stage` is what sums go through, whose
-    rows and columns are those of the result: (batch and pixels, channel), or (batch and channel, pixels).
+    `last` says whether the channels are last in the data and in the result, `finish` what sums go through.
     """
     x, w = operands
     dtype = dtype_of(x)
-    wide = compute_dtype(dtype)
+    held = finish.held(dtype)
     out_channels = dims_of(w)[0]
     per_group = out_channels // group
     frame = framed(plan, dtype, plan.buffer(x), shape, last[0])
@@ -140,12 +139,13 @@ def convolve(
     pixels = Dim.product([shape.batch, *shape.counts]) if flat else Dim.product(shape.counts[-2:])
     weights = weights_of(plan, w, group, dtype, None)
     grid = _grid(plan, planes, pixels, group, per_group, weights.packed or 16)
-    sums = target if last[1] else plan.workspace(wide, [plan.count([shape.batch, *shape.counts, out_channels])])
+    sums = target if last[1] else plan.workspace(held, [plan.count([shape.batch, *shape.counts, out_channels])])
 
     kernel = plan.kernel("conv")
     image, matrix, result = kernel.read_buffer(frame), kernel.read_buffer(weights.buffer), kernel.write_buffer(sums)
-    turned = None if last[1] else kernel.write_buffer(target)
-    point = None if stage is None else stage(kernel)
+    second = None if last[1] else kernel.write_buffer(target)
+    point = None if finish.at_once is None else finish.at_once(kernel)
+    after = None if finish.later is None else finish.later(kernel)
     segments, run = _segments(kernel, shape, strides, group)
     a_m = kernel.extent(strides[-1] * windows.strides[-1])
     pairs: list[SSAValue] = []
@@ -183,9 +183,6 @@ def convolve(
         else:
             a_at = b.plus(a_at, b.times(first, a_m))
             c_at = b.plus(c_at, b.times(first, channels))
-        epilogue = None
-        if turned is None:
-            epilogue = region(b, dtype, point, b.plus(before, first), channel)
         b.add(
             ContractOp(
                 (image, matrix, result),
@@ -195,22 +192,27 @@ def convolve(
                 packed=weights.packed,
                 rows=row_pairs,
                 segments=segments,
-                epilogue=epilogue,
+                epilogue=region(b, dtype, point, b.plus(before, first), channel),
             )
         )
-        if turned is None:
+        if second is None:
+            return
+
+        inside = b.plus(b.times(_flat(b, places, upper), plane_pixels), first)
+        origin = b.times(b.times(image_number, image_pixels), channels)
+        if after is None and held == dtype:
+            source = b.plus(origin, b.plus(b.times(inside, channels), channel))
+            there = b.plus(origin, b.plus(b.times(channel, image_pixels), inside))
+            turned(b, (rows, width), (result, source, channels), (second, there, image_pixels))
             return
 
         def change(at: Body, value: SSAValue, c: IndexLike, p: IndexLike) -> SSAValue:
-            if point is None:
-                return at.convert(value, wide, dtype)
-            return point(at, value, at.plus(at.times(image_number, channels), c), p)
+            if after is None:
+                return at.convert(value, held, dtype)
+            return after(at, value, at.plus(at.times(image_number, channels), c), p)
 
-        inside = b.plus(b.times(_flat(b, places, upper), plane_pixels), first)
-        source = b.times(b.times(image_number, image_pixels), channels)
-        there = b.times(b.times(image_number, image_pixels), channels)
         turned_back(
-            b, (channel, width), (inside, rows), (result, source, channels), (turned, there, image_pixels), change
+            b, (channel, width), (inside, rows), (result, origin, channels), (second, origin, image_pixels), change
         )
 
     kernel.loop(
