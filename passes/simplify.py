@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.passes import simplify_arith, simplify_regions, simplify_shapes
+from sardonyx.passes import simplify_arith, simplify_moves, simplify_regions, simplify_shapes
 from sardonyx.passes.base import EXACT, PassRun, Promise, SxPass
 from sardonyx.passes.driver import RewriteDriver
 
@@ -29,7 +29,7 @@ class SimplifyPass(SxPass):
     7. reshape, flatten, squeeze, unsqueeze and expand to the operand's own shape.
     8. transpose that moves nothing, concat and split of one, slice of all, pad by 0, tile by 1.
     9. reshape of a reshape, flatten, squeeze or unsqueeze. Where the second shape copies extents (entries 0), or is
-       computed and not proved to fit, only if the result is static.
+       computed and not proved to fit, only if a constant shape states the result as in case 12.
     10. squeeze of squeeze, unsqueeze of unsqueeze, and those that undo each other.
     11. Ops on small integers whose results follow from static extents (shape, gather, concat and arithmetic on them)
         become constants.
@@ -37,6 +37,10 @@ class SimplifyPass(SxPass):
         positive numbers only) what is left: the shape becomes constant.
     13. if with a known condition: the branch that is taken stands in its place.
     14. loop that certainly never runs: its initial values, and rows of extent 0.
+    15. slice of a slice along other axes, with constant bounds, where nothing else reads the first.
+    16. concat of concats along the same axis, where nothing else reads these; operands without elements drop out where
+        the other extents are proved equal.
+    17. gather of a gather along the same axis, with constant indices.
 
     Requires: nothing (it finds more after `infer-types`). Ensures: none of the cases is left.
     Promise: exact (payloads of NaN excepted).
@@ -47,6 +51,8 @@ class SimplifyPass(SxPass):
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
         patterns = [
-            pattern() for pattern in (*simplify_shapes.PATTERNS, *simplify_arith.PATTERNS, *simplify_regions.PATTERNS)
+            pattern()
+            for group in (simplify_shapes, simplify_moves, simplify_arith, simplify_regions)
+            for pattern in group.PATTERNS
         ]
         RewriteDriver(patterns, run).rewrite(module)

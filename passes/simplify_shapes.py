@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.dialects.attributes import dims_of, dtype_of, rank_of, static_shape
+from sardonyx.dialects.attributes import Shape, dims_of, dtype_of, rank_of, static_shape
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.sx.concat import ConcatOp, SplitOp
@@ -87,10 +87,12 @@ class ReshapeOfReshapePattern(SxPattern[ReshapeOp]):
         if self.reads_alike(op, source):
             return rewriter.replace(op, ReshapeOp.make(source, op.shape, allowzero=op.attr("allowzero"), location=both))
         shape = static_shape(op.output)
-        if shape is None:
+        entries = stated_entries(dims_of(source), dims_of(op.output)) if shape is None else list(shape)
+        if entries is None:
             return rewriter.decline("an entry of the shape copies an extent of what it is reshaped from, or is unknown")
-        entries = rewriter.insert(ConstantOp.dense(np.array(shape, np.int64)))
-        rewriter.replace(op, ReshapeOp.make(source, entries.output, allowzero=0 in shape, location=both))
+        constant = rewriter.insert(ConstantOp.dense(np.array(entries, np.int64)))
+        allowzero = shape is not None and 0 in shape
+        rewriter.replace(op, ReshapeOp.make(source, constant.output, allowzero=allowzero, location=both))
 
     def reads_alike(self, op: ReshapeOp, source: SSAValue) -> bool:
         """Whether the shape means the same for the source as for what is reshaped from it, whatever it is in a run."""
@@ -102,6 +104,25 @@ class ReshapeOfReshapePattern(SxPattern[ReshapeOp]):
         return all(d.is_static for d in entries) or (
             equal(Dim.product(entries), Dim.product(dims_of(source))) is Proof.PROVED
         )
+
+
+def stated_entries(source: Shape, target: Shape) -> list[int] | None:
+    """A reshape's constant entries that give `target` whatever the symbols are; None where there are none.
+
+    0 copies the operand's extent at the same place; one extent may be left open (-1) beside positive numbers.
+    """
+    entries: list[int] = []
+    for axis, dim in enumerate(target):
+        number = dim.static_value
+        if number == 0:
+            return None
+        if number is not None:
+            entries.append(number)
+        else:
+            entries.append(0 if axis < len(source) and equal(dim, source[axis]) is Proof.PROVED else -1)
+    if -1 in entries and 0 in entries:  # a copied extent of 0 would leave -1 undefined
+        entries = [-1 if dim.static_value is None else dim.static_value for dim in target]
+    return entries if entries.count(-1) <= 1 else None
 
 
 class SqueezeChainPattern(SxPattern[SxOp]):
@@ -180,30 +201,11 @@ class ComputedShapePattern(SxPattern[SxOp]):
         data, shape = op.operands
         if not is_ranked(data, op.results[0]) or known_ints(shape) is not None or contents(shape) is None:
             return
-        entries = self.copied(op) if isinstance(op, ReshapeOp) else self.broadcast(op)
+        entries = stated_entries(dims_of(data), dims_of(op.output)) if isinstance(op, ReshapeOp) else self.broadcast(op)
         if entries is None:
             return rewriter.decline("an extent is neither a number nor the operand's own, and cannot be left open")
         constant = ConstantOp.dense(np.array(entries, np.int64), op.location)
         rewriter.replace(op, [constant, type(op).make(data, constant.output, location=op.location)])
-
-    def copied(self, op: SxOp) -> list[int] | None:
-        """0 copies the operand's extent at the same place; one extent may be left open beside positive numbers."""
-        source, entries, opened = dims_of(op.operands[0]), list[int](), 0
-        for axis, dim in enumerate(dims_of(op.results[0])):
-            number = dim.static_value
-            if number == 0:
-                return None
-            if number is not None:
-                entries.append(number)
-            elif axis < len(source) and equal(dim, source[axis]) is Proof.PROVED:
-                entries.append(0)
-            else:
-                entries.append(-1)
-                opened += 1
-        if opened == 1 and 0 in entries:  # extents of 0 would leave -1 undefined
-            entries = [-1 if dim.static_value is None else dim.static_value for dim in dims_of(op.results[0])]
-            opened = entries.count(-1)
-        return entries if opened <= 1 else None
 
     def broadcast(self, op: SxOp) -> list[int] | None:
         """1 leaves the operand's extent as it is."""

@@ -338,20 +338,20 @@ func.func @reshape_copies(%x: tensor<2x3x4xf32>) -> tensor<2x4x3xf32> {
 // CHECK-NEXT: func.return %1 : tensor<2x4x3xf32>
 // CHECK-NEXT: }
 
-// Not: it copies one that is not known.
-func.func @reshape_copies_unknown(%x: tensor<?x3x4xf32, #sx.dims<n, _, _>>) -> tensor<?x2x2xf32, #sx.dims<3*n, _, _>> {
-  %0 = sx.constant {value = dense<[-1, 4]> : tensor<2xi64>} : () -> tensor<2xi64>
-  %1 = sx.reshape %x, %0 : (tensor<?x3x4xf32, #sx.dims<n, _, _>>, tensor<2xi64>) -> tensor<?x4xf32, #sx.dims<3*n, _>>
-  %2 = sx.constant {value = dense<[0, 2, 2]> : tensor<3xi64>} : () -> tensor<3xi64>
-  %3 = sx.reshape %1, %2 : (tensor<?x4xf32, #sx.dims<3*n, _>>, tensor<3xi64>) -> tensor<?x2x2xf32, #sx.dims<3*n, _, _>>
-  func.return %3 : tensor<?x2x2xf32, #sx.dims<3*n, _, _>>
+// Not: it copies an extent that the first operand has nowhere, beside one that is left open.
+func.func @reshape_copies_unknown(%x: tensor<?x?x6xf32, #sx.dims<n, s, _>>) -> tensor<3x?x?xf32, #sx.dims<_, n, 2*s>> {
+  %0 = sx.constant {value = dense<[0, 3, -1]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %1 = sx.reshape %x, %0 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<3xi64>) -> tensor<?x3x?xf32, #sx.dims<n, _, 2*s>>
+  %2 = sx.constant {value = dense<[3, -1, 0]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %3 = sx.reshape %1, %2 : (tensor<?x3x?xf32, #sx.dims<n, _, 2*s>>, tensor<3xi64>) -> tensor<3x?x?xf32, #sx.dims<_, n, 2*s>>
+  func.return %3 : tensor<3x?x?xf32, #sx.dims<_, n, 2*s>>
 }
 // CHECK-LABEL: func.func @reshape_copies_unknown(
-// CHECK-NEXT: %0 = sx.constant {value = dense<[-1, 4]> : tensor<2xi64>} : () -> tensor<2xi64>
-// CHECK-NEXT: %1 = sx.reshape %x, %0 : (tensor<?x3x4xf32, #sx.dims<n, _, _>>, tensor<2xi64>) -> tensor<?x4xf32, #sx.dims<3*n, _>>
-// CHECK-NEXT: %2 = sx.constant {value = dense<[0, 2, 2]> : tensor<3xi64>} : () -> tensor<3xi64>
-// CHECK-NEXT: %3 = sx.reshape %1, %2 : (tensor<?x4xf32, #sx.dims<3*n, _>>, tensor<3xi64>) -> tensor<?x2x2xf32, #sx.dims<3*n, _, _>>
-// CHECK-NEXT: func.return %3 : tensor<?x2x2xf32, #sx.dims<3*n, _, _>>
+// CHECK-NEXT: %0 = sx.constant {value = dense<[0, 3, -1]> : tensor<3xi64>} : () -> tensor<3xi64>
+// CHECK-NEXT: %1 = sx.reshape %x, %0 : (tensor<?x?x6xf32, #sx.dims<n, s, _>>, tensor<3xi64>) -> tensor<?x3x?xf32, #sx.dims<n, _, 2*s>>
+// CHECK-NEXT: %2 = sx.constant {value = dense<[3, -1, 0]> : tensor<3xi64>} : () -> tensor<3xi64>
+// CHECK-NEXT: %3 = sx.reshape %1, %2 : (tensor<?x3x?xf32, #sx.dims<n, _, 2*s>>, tensor<3xi64>) -> tensor<3x?x?xf32, #sx.dims<_, n, 2*s>>
+// CHECK-NEXT: func.return %3 : tensor<3x?x?xf32, #sx.dims<_, n, 2*s>>
 // CHECK-NEXT: }
 
 // Case 9: an empty tensor.
@@ -511,4 +511,112 @@ func.func @filled(%x: tensor<?x3xf32, #sx.dims<n, _>>) -> tensor<?x3xf32, #sx.di
 }
 // CHECK-LABEL: func.func @filled(
 // CHECK-NEXT: func.return %x : tensor<?x3xf32, #sx.dims<n, _>>
+// CHECK-NEXT: }
+
+// Case 9: a second shape that copies extents is stated in terms of the first operand's.
+func.func @reshape_copies_stated(%x: tensor<?x4x6xf32, #sx.dims<n, _, _>>) -> tensor<?x8x3xf32, #sx.dims<n, _, _>> {
+  %0 = sx.constant {value = dense<[0, 24]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %1 = sx.reshape %x, %0 : (tensor<?x4x6xf32, #sx.dims<n, _, _>>, tensor<2xi64>) -> tensor<?x24xf32, #sx.dims<n, _>>
+  %2 = sx.constant {value = dense<[0, 8, 3]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %3 = sx.reshape %1, %2 : (tensor<?x24xf32, #sx.dims<n, _>>, tensor<3xi64>) -> tensor<?x8x3xf32, #sx.dims<n, _, _>>
+  func.return %3 : tensor<?x8x3xf32, #sx.dims<n, _, _>>
+}
+// CHECK-LABEL: func.func @reshape_copies_stated(
+// CHECK-NEXT: %0 = sx.constant {value = dense<[0, 8, 3]> : tensor<3xi64>} : () -> tensor<3xi64>
+// CHECK-NEXT: %1 = sx.reshape %x, %0 : (tensor<?x4x6xf32, #sx.dims<n, _, _>>, tensor<3xi64>) -> tensor<?x8x3xf32, #sx.dims<n, _, _>>
+// CHECK-NEXT: func.return %1 : tensor<?x8x3xf32, #sx.dims<n, _, _>>
+// CHECK-NEXT: }
+
+// Case 15: slices along different axes.
+func.func @slices(%x: tensor<?x4x6xf32, #sx.dims<n, _, _>>) -> tensor<?x2x2xf32, #sx.dims<n, _, _>> {
+  %s = sx.constant {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
+  %e = sx.constant {value = dense<-1> : tensor<1xi64>} : () -> tensor<1xi64>
+  %a = sx.constant {value = dense<-2> : tensor<1xi64>} : () -> tensor<1xi64>
+  %0 = sx.slice %x, %s, %e, %a : (tensor<?x4x6xf32, #sx.dims<n, _, _>>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x6xf32, #sx.dims<n, _, _>>
+  %a2 = sx.constant {value = dense<2> : tensor<1xi64>} : () -> tensor<1xi64>
+  %1 = sx.slice %0, %s, %e, %a2, %a2 : (tensor<?x2x6xf32, #sx.dims<n, _, _>>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x2x2xf32, #sx.dims<n, _, _>>
+  func.return %1 : tensor<?x2x2xf32, #sx.dims<n, _, _>>
+}
+// CHECK-LABEL: func.func @slices(
+// CHECK-NEXT: %0 = sx.constant {value = dense<1> : tensor<2xi64>} : () -> tensor<2xi64>
+// CHECK-NEXT: %1 = sx.constant {value = dense<-1> : tensor<2xi64>} : () -> tensor<2xi64>
+// CHECK-NEXT: %2 = sx.constant {value = dense<[1, 2]> : tensor<2xi64>} : () -> tensor<2xi64>
+// CHECK-NEXT: %3 = sx.constant {value = dense<[1, 2]> : tensor<2xi64>} : () -> tensor<2xi64>
+// CHECK-NEXT: %4 = sx.slice %x, %0, %1, %3, %2 : (tensor<?x4x6xf32, #sx.dims<n, _, _>>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<?x2x2xf32, #sx.dims<n, _, _>>
+// CHECK-NEXT: func.return %4 : tensor<?x2x2xf32, #sx.dims<n, _, _>>
+// CHECK-NEXT: }
+
+// Not: along the same axis; where the first is read elsewhere too.
+func.func @slices_not(%x: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<6x4xf32>, tensor<6x2xf32>) {
+  %s = sx.constant {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
+  %e = sx.constant {value = dense<-1> : tensor<1xi64>} : () -> tensor<1xi64>
+  %a = sx.constant {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+  %0 = sx.slice %x, %s, %e, %a : (tensor<8x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<6x4xf32>
+  %1 = sx.slice %0, %s, %e, %a : (tensor<6x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4x4xf32>
+  %2 = sx.slice %x, %s, %e, %a : (tensor<8x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<6x4xf32>
+  %3 = sx.slice %2, %s, %e, %s : (tensor<6x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<6x2xf32>
+  func.return %1, %2, %3 : tensor<4x4xf32>, tensor<6x4xf32>, tensor<6x2xf32>
+}
+// CHECK-LABEL: func.func @slices_not(
+// CHECK-NEXT: %s = sx.constant {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
+// CHECK-NEXT: %e = sx.constant {value = dense<-1> : tensor<1xi64>} : () -> tensor<1xi64>
+// CHECK-NEXT: %a = sx.constant {value = dense<0> : tensor<1xi64>} : () -> tensor<1xi64>
+// CHECK-NEXT: %0 = sx.slice %x, %s, %e, %a : (tensor<8x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<6x4xf32>
+// CHECK-NEXT: %1 = sx.slice %0, %s, %e, %a : (tensor<6x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<4x4xf32>
+// CHECK-NEXT: %2 = sx.slice %x, %s, %e, %a : (tensor<8x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<6x4xf32>
+// CHECK-NEXT: %3 = sx.slice %2, %s, %e, %s : (tensor<6x4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<6x2xf32>
+// CHECK-NEXT: func.return %1, %2, %3 : tensor<4x4xf32>, tensor<6x4xf32>, tensor<6x2xf32>
+// CHECK-NEXT: }
+
+// Case 16: concats along one axis, and an operand without elements.
+func.func @concats(%x: tensor<?x2xf32, #sx.dims<n, _>>, %y: tensor<?x0xf32, #sx.dims<n, _>>) -> tensor<?x6xf32, #sx.dims<n, _>> {
+  %0 = sx.concat %x, %y, %x {axis = 1 : i64} : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<?x0xf32, #sx.dims<n, _>>, tensor<?x2xf32, #sx.dims<n, _>>) -> tensor<?x4xf32, #sx.dims<n, _>>
+  %1 = sx.concat %0, %x {axis = -1 : i64} : (tensor<?x4xf32, #sx.dims<n, _>>, tensor<?x2xf32, #sx.dims<n, _>>) -> tensor<?x6xf32, #sx.dims<n, _>>
+  func.return %1 : tensor<?x6xf32, #sx.dims<n, _>>
+}
+// CHECK-LABEL: func.func @concats(
+// CHECK-NEXT: %0 = sx.concat %x, %x, %x {axis = 1 : i64} : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<?x2xf32, #sx.dims<n, _>>, tensor<?x2xf32, #sx.dims<n, _>>) -> tensor<?x6xf32, #sx.dims<n, _>>
+// CHECK-NEXT: func.return %0 : tensor<?x6xf32, #sx.dims<n, _>>
+// CHECK-NEXT: }
+
+// Not: along another axis; an operand without elements whose other extents are checked by the concat.
+func.func @concats_not(%x: tensor<?x2xf32, #sx.dims<n, _>>, %y: tensor<?x0xf32, #sx.dims<m, _>>) -> tensor<?x2xf32, #sx.dims<2*n, _>> {
+  %0 = sx.concat %x, %y {axis = 1 : i64} : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<?x0xf32, #sx.dims<m, _>>) -> tensor<?x2xf32, #sx.dims<n, _>>
+  %1 = sx.concat %0, %x {axis = 0 : i64} : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<?x2xf32, #sx.dims<n, _>>) -> tensor<?x2xf32, #sx.dims<2*n, _>>
+  func.return %1 : tensor<?x2xf32, #sx.dims<2*n, _>>
+}
+// CHECK-LABEL: func.func @concats_not(
+// CHECK-NEXT: %0 = sx.concat %x, %y {axis = 1 : i64} : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<?x0xf32, #sx.dims<m, _>>) -> tensor<?x2xf32, #sx.dims<n, _>>
+// CHECK-NEXT: %1 = sx.concat %0, %x {axis = 0 : i64} : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<?x2xf32, #sx.dims<n, _>>) -> tensor<?x2xf32, #sx.dims<2*n, _>>
+// CHECK-NEXT: func.return %1 : tensor<?x2xf32, #sx.dims<2*n, _>>
+// CHECK-NEXT: }
+
+// Case 17: constant indices into what constant indices gave.
+func.func @gathers(%x: tensor<5xf32>) -> tensor<f32> {
+  %0 = sx.constant {value = dense<[4, 2, 0]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %1 = sx.gather %x, %0 : (tensor<5xf32>, tensor<3xi64>) -> tensor<3xf32>
+  %2 = sx.constant {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
+  %3 = sx.gather %1, %2 : (tensor<3xf32>, tensor<i64>) -> tensor<f32>
+  func.return %3 : tensor<f32>
+}
+// CHECK-LABEL: func.func @gathers(
+// CHECK-NEXT: %0 = sx.constant {value = dense<0> : tensor<i64>} : () -> tensor<i64>
+// CHECK-NEXT: %1 = sx.gather %x, %0 : (tensor<5xf32>, tensor<i64>) -> tensor<f32>
+// CHECK-NEXT: func.return %1 : tensor<f32>
+// CHECK-NEXT: }
+
+// Not: along different axes.
+func.func @gathers_not(%x: tensor<5x4xf32>) -> tensor<3xf32> {
+  %0 = sx.constant {value = dense<[4, 2, 0]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %1 = sx.gather %x, %0 : (tensor<5x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+  %2 = sx.constant {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
+  %3 = sx.gather %1, %2 {axis = 1 : i64} : (tensor<3x4xf32>, tensor<i64>) -> tensor<3xf32>
+  func.return %3 : tensor<3xf32>
+}
+// CHECK-LABEL: func.func @gathers_not(
+// CHECK-NEXT: %0 = sx.constant {value = dense<[4, 2, 0]> : tensor<3xi64>} : () -> tensor<3xi64>
+// CHECK-NEXT: %1 = sx.gather %x, %0 : (tensor<5x4xf32>, tensor<3xi64>) -> tensor<3x4xf32>
+// CHECK-NEXT: %2 = sx.constant {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
+// CHECK-NEXT: %3 = sx.gather %1, %2 {axis = 1 : i64} : (tensor<3x4xf32>, tensor<i64>) -> tensor<3xf32>
+// CHECK-NEXT: func.return %3 : tensor<3xf32>
 // CHECK-NEXT: }
