@@ -9,7 +9,15 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from sardonyx.backends.onnx.tensors import dtype_from_onnx
-from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape, tensor_type, type_dims, unranked_type
+from sardonyx.dialects.attributes import (
+    dims_of,
+    dtype_of,
+    fresh_dim,
+    static_shape,
+    tensor_type,
+    type_dims,
+    unranked_type,
+)
 from sardonyx.dialects.dtypes import bool_, int64
 from sardonyx.dialects.sx.control import IfOp, LoopOp, ScanOp, YieldOp
 from sardonyx.dialects.sx.support import is_unranked
@@ -24,7 +32,7 @@ from sardonyx.frontend.onnx.types import type_of
 MAX_GUESSES = 3
 """How often a body is imported until the types of what it carries fit; then they are only as known as they must be."""
 NESTED_GUESSES = 3
-"""In loops that are nested deeper than that, the first guess has to do: each further one doubles the work."""
+"""In loops that are nested deeper than that nothing is guessed: each guess multiplies the work of those inside."""
 
 
 @adapts("SequenceEmpty")
@@ -166,12 +174,12 @@ def _fitting(
     """
     types = [_settled(v.type) for v in initial]
     free: frozenset[str] = frozenset()
-    guesses = MAX_GUESSES if n.scope.loops < NESTED_GUESSES else 1
+    first = 0 if n.scope.loops < NESTED_GUESSES else MAX_GUESSES + 1
     n.scope.loops += 1
     try:
-        for guess in range(guesses + 2):
-            if guess >= guesses:  # all that is certain is the rank, then not even that
-                types = [_general(ty, ranked=guess == guesses) for ty in types]
+        for guess in range(first, MAX_GUESSES + 2):
+            if guess >= MAX_GUESSES:  # all that is certain is the rank, then not even that
+                types = [_general(ty, ranked=guess == MAX_GUESSES) for ty in types]
                 free = frozenset(name for ty in types for name in symbols_of(ty))
             region, yields = import_body(n, body, [*leading, *types, *trailing])
             wider: list[Attribute] = []
@@ -201,6 +209,4 @@ def _general(ty: Attribute, ranked: bool) -> Attribute:
         return type(ty)(_general(ty.element, ranked=False))
     if not ranked or not isinstance(ty, TensorType):
         return unranked_type(dtype_of(ty)) if is_tensor(ty) else ty
-    from sardonyx.dialects.attributes import fresh_dim
-
     return tensor_type(dtype_of(ty), [fresh_dim() for _ in ty.get_shape()])

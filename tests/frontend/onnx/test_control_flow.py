@@ -90,9 +90,9 @@ def test_branches_read_outer_values_at_any_depth_and_may_shadow_names():
         [], [info("u", [2])],
     )  # fmt: skip
     other = graph([node("Neg", "t", "u")], [], [info("u", [2])])
-    proto = model([node("Mul", "x x", "t0"), node("Add", "t0 k", "t9"), node("If", "c", "y", then_branch=then, 
+    proto = model([node("Mul", "x x", "t0"), node("Add", "t0 k", "t9"), node("If", "c", "y", then_branch=then,
                   else_branch=graph(
-        
+
         [node("Neg", "t9", "u")], [], [info("u", [2])]))], [info("x", [2]), info("c", [], BOOL), info("d", [], BOOL)],
         [info("y", [2])], {"k": np.array([1, 2], "f4")})  # fmt: skip
     check(proto, *({"x": X, "c": c, "d": d} for c in (T, F) for d in (T, F)))
