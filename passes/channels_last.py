@@ -48,7 +48,7 @@ class ChannelsLastPass(SxPass):
     3. A global pool among them becomes a reduction, which does not mind the order.
     4. Not: one that stands alone, positions of maxima that are read, unknown ranks, layouts that are stated already.
 
-    Requires: nothing; `fold-batch-norm` first leaves less in between. Ensures: none of the cases is left.
+    Requires: nothing; `fold-affine` first leaves less in between. Ensures: none of the cases is left.
     Promise: reassociates(1), since sums may take another order.
     """
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
 from sardonyx.dialects.attributes import dims_of, dtype_of, rank_of
 from sardonyx.dialects.base import SxOp
@@ -108,11 +109,14 @@ class FoldAffinePattern(SxPattern[SxOp]):
     OPS: ClassVar = AFFINE
 
     def rewrite(self, op: SxOp, rewriter: SxRewriter) -> None:
-        if not is_ranked(*op.operands, op.results[0]) or not dtype_of(op.results[0]).is_float:
+        dtype = dtype_of(op.results[0])
+        if not is_ranked(*op.operands, op.results[0]) or not dtype.is_float:
             return
         producer = next((p for p in (defined_by(v, PRODUCERS) for v in op.operands) if p is not None), None)
         if producer is None or not is_ranked(producer.results[0]):
             return
+        if dtype.bits < 32:
+            return rewriter.decline("weights of 16 bits would be rounded once more")
         affine = affine_of(op, channel_axis(producer))
         if affine is None or affine.data is not producer.results[0]:
             return rewriter.decline("its other operands are no constants per channel, or they broadcast the first")
@@ -249,9 +253,11 @@ class FoldAffinePass(SxPass):
        too (a constant that stays on the left of a division does not).
     3. The same after a batch norm goes into its scale and bias.
     4. A matmul of two matrices plus a constant bias is one gemm.
-    5. Not: where the result in between is read elsewhere, where scaled weights would have to be stored beside the old
-       ones, where a constant would not be finite, where a constant varies along another axis than the channels'.
+    5. Not: 16 bits, where weights would be rounded once more; where the result in between is read elsewhere; where
+       scaled weights would have to be stored beside the old ones; where a constant would not be finite, or varies along
+       another axis than the channels'.
 
+    Options: `make-gemm` (true), whether case 4 fires.
     Requires: nothing (it finds more after `fold-constants`). Ensures: none of the cases is left.
     Promise: reassociates(4).
     """
@@ -259,5 +265,10 @@ class FoldAffinePass(SxPass):
     name = "fold-affine"
     PROMISE: ClassVar[Promise] = reassociates(4)
 
+    make_gemm: bool = True
+
     def run(self, module: ModuleOp, run: PassRun) -> None:
-        RewriteDriver([FoldAffinePattern(), MatMulAddPattern()], run).rewrite(module)
+        patterns: list[RewritePattern] = [FoldAffinePattern()]
+        if self.make_gemm:
+            patterns.append(MatMulAddPattern())
+        RewriteDriver(patterns, run).rewrite(module)

@@ -46,9 +46,9 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.fold_affine:FoldAffinePass",
         "let the constants of convolutions and products take up scales, biases and batch norms",
     ),
-    "fold-batch-norm": (
-        "sardonyx.passes.fold_batch_norm:FoldBatchNormPass",
-        "let constant weights of convolutions take up batch normalisations and scales",
+    "decompose-batch-norm": (
+        "sardonyx.passes.decompose_batch_norm:DecomposeBatchNormPass",
+        "state batch normalisations with constant statistics as arithmetic",
     ),
     "channels-last": (
         "sardonyx.passes.channels_last:ChannelsLastPass",

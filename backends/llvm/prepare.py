@@ -9,9 +9,10 @@ from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
 from sardonyx.passes.channels_last import ChannelsLastPass
-from sardonyx.passes.fold_batch_norm import FoldBatchNormPass
+from sardonyx.passes.decompose_batch_norm import DecomposeBatchNormPass
+from sardonyx.passes.fold_affine import FoldAffinePass
 
-PASSES = (FoldBatchNormPass(), ChannelsLastPass())
+PASSES = (FoldAffinePass(make_gemm=False), DecomposeBatchNormPass(), ChannelsLastPass())
 
 
 def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:

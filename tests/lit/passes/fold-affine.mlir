@@ -143,3 +143,34 @@ func.func @not(%x: tensor<1x1x2xf32>, %m: tensor<4x5x2xf32>) -> (tensor<1x2x2xf3
 // CHECK-NEXT: %10 = sx.add %9, %other : (tensor<4x5x2xf32>, tensor<2xf32>) -> tensor<4x5x2xf32>
 // CHECK-NEXT: func.return %0, %1, %3, %5, %7, %8, %10 : tensor<1x2x2xf32>, tensor<1x2x2xf32>, tensor<1x2x2xf32>, tensor<3x2x2xf32>, tensor<1x2x2xf32>, tensor<1x2x2xf32>, tensor<4x5x2xf32>
 // CHECK-NEXT: }
+
+// Not: a scale that varies along the width or broadcasts the batch, one that divides, weights that are no constant, a
+// convolution with another reader, 16 bits.
+func.func @not_either(%x: tensor<1x1x4xf32>, %v: tensor<2x1x1xf32>, %h: tensor<1x1x4xf16>) -> (tensor<1x2x4xf32>, tensor<2x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf16>) {
+  %w = sx.constant {value = dense<[[[1.0]], [[2.0]]]> : tensor<2x1x1xf32>} : () -> tensor<2x1x1xf32>
+  %u = sx.constant {value = dense<[[[1.0]], [[2.0]]]> : tensor<2x1x1xf16>} : () -> tensor<2x1x1xf16>
+  %width = sx.constant {value = dense<[2.0, 3.0, 4.0, 5.0]> : tensor<4xf32>} : () -> tensor<4xf32>
+  %batch = sx.constant {value = dense<[[[2.0]], [[3.0]]]> : tensor<2x1x1xf32>} : () -> tensor<2x1x1xf32>
+  %s = sx.constant {value = dense<[[2.0], [3.0]]> : tensor<2x1xf32>} : () -> tensor<2x1xf32>
+  %t = sx.constant {value = dense<[[2.0], [3.0]]> : tensor<2x1xf16>} : () -> tensor<2x1xf16>
+  %0 = sx.conv %x, %w : (tensor<1x1x4xf32>, tensor<2x1x1xf32>) -> tensor<1x2x4xf32>
+  %1 = sx.mul %0, %width : (tensor<1x2x4xf32>, tensor<4xf32>) -> tensor<1x2x4xf32>
+  %2 = sx.conv %x, %w : (tensor<1x1x4xf32>, tensor<2x1x1xf32>) -> tensor<1x2x4xf32>
+  %3 = sx.mul %2, %batch : (tensor<1x2x4xf32>, tensor<2x1x1xf32>) -> tensor<2x2x4xf32>
+  %4 = sx.conv %x, %w : (tensor<1x1x4xf32>, tensor<2x1x1xf32>) -> tensor<1x2x4xf32>
+  %5 = sx.div %s, %4 : (tensor<2x1xf32>, tensor<1x2x4xf32>) -> tensor<1x2x4xf32>
+  %6 = sx.conv %x, %v : (tensor<1x1x4xf32>, tensor<2x1x1xf32>) -> tensor<1x2x4xf32>
+  %7 = sx.mul %6, %s : (tensor<1x2x4xf32>, tensor<2x1xf32>) -> tensor<1x2x4xf32>
+  %8 = sx.conv %x, %w : (tensor<1x1x4xf32>, tensor<2x1x1xf32>) -> tensor<1x2x4xf32>
+  %9 = sx.mul %8, %s : (tensor<1x2x4xf32>, tensor<2x1xf32>) -> tensor<1x2x4xf32>
+  %10 = sx.conv %h, %u : (tensor<1x1x4xf16>, tensor<2x1x1xf16>) -> tensor<1x2x4xf16>
+  %11 = sx.mul %10, %t : (tensor<1x2x4xf16>, tensor<2x1xf16>) -> tensor<1x2x4xf16>
+  func.return %1, %3, %5, %7, %8, %9, %11 : tensor<1x2x4xf32>, tensor<2x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf16>
+}
+// CHECK-LABEL: func.func @not_either(
+// CHECK: sx.mul
+// CHECK: sx.mul
+// CHECK: sx.div
+// CHECK: sx.mul
+// CHECK: sx.mul
+// CHECK: sx.mul
