@@ -8,7 +8,9 @@ be mapped), unless it is the first.
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,8 +23,8 @@ from sardonyx.backends.onnx.inputs import is_weight
 from sardonyx.backends.onnx.options import ExportOptions
 from sardonyx.backends.onnx.tensors import fill, place, raw_view, stored_size
 from sardonyx.dialects.files import write_files, write_whole
-from sardonyx.dialects.weights import Weight, WeightStore
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
+from sardonyx.errors import InvalidArgumentError, MissingWeightError
 
 INSIDE_LIMIT = 2**31
 """A model file has fewer bytes: Protobuf's limit."""
@@ -120,8 +122,53 @@ def _write_beside(skeleton: Skeleton, proto: onnx.ModelProto, out: BinaryIO, loc
                 out.write(bytes(padding))
                 offset += padding
             at = placed[id(content)] = offset
-            view = raw_view(content)
-            for start in range(0, len(view), CHUNK):
-                out.write(view[start : start + CHUNK])
-            offset += len(view)
+            where = content.content if isinstance(content, Weight) else None
+            as_stored = sys.byteorder == "little" and stored_size(content) == content.nbytes
+            if isinstance(content, Weight) and isinstance(where, FileSlice) and as_stored:
+                _copy(content, where, out)
+            else:
+                view = raw_view(content)
+                for start in range(0, len(view), CHUNK):
+                    out.write(view[start : start + CHUNK])
+            offset += stored_size(content)
         place(tensor, location, at, stored_size(content))
+
+
+def _copy(weight: Weight, where: FileSlice, out: BinaryIO) -> None:
+    """Copy a weight's bytes from file to file; by the kernel where it can, so that they pass through no memory of ours.
+
+    Raises:
+        MissingWeightError: The file is gone, or too short.
+    """
+    done = 0
+    out.flush()
+    by_kernel = hasattr(os, "copy_file_range")
+    try:
+        source = where.path.open("rb", buffering=0)
+    except OSError as error:
+        raise _missing(weight, where, str(error)) from error
+    with source:
+        while done < where.length:
+            count = 0
+            wanted = min(CHUNK, where.length - done)
+            if by_kernel:
+                try:
+                    count = os.copy_file_range(source.fileno(), out.fileno(), wanted, where.offset + done)
+                except OSError as error:
+                    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                        raise
+                    by_kernel = False  # other file systems, or an old kernel
+            if not count:  # some file systems copy nothing and say so
+                by_kernel = False
+                source.seek(where.offset + done)
+                data = source.read(wanted)
+                count = len(data)
+                out.write(data)
+                out.flush()
+            if not count:
+                raise _missing(weight, where, "the file is too short")
+            done += count
+
+
+def _missing(weight: Weight, where: FileSlice, why: str) -> MissingWeightError:
+    return MissingWeightError(f"weight '{weight.key}' cannot be read from {where.path}: {why}")
