@@ -60,6 +60,7 @@ CONTEXT_FIELDS = (
     "dtypes",  # ptr to NumPy's dtype object per input, as this process has it
     "pool",  # ptr to `pool_run`, or null: every kernel runs on the calling thread
     "chunks",  # into how many chunks a kernel worth it is cut
+    "workers",  # how many threads may help
     "shown0", "shown1", "shown2",  # the values that a failure's message shows
     "entries",  # how often the entry was called
     "kernels",  # how many kernels it has launched
@@ -141,6 +142,7 @@ def emit_entry(
     builder.emit(f"%args = getelementptr inbounds i64, ptr %frame, i64 {SHOWN}")
     builder.emit(f"%pool = load ptr, ptr {builder.gep(I64, '%ctx', field('pool'))}, align 8")
     builder.emit(f"%pool.chunks = load i64, ptr {builder.gep(I64, '%ctx', field('chunks'))}, align 8")
+    builder.emit(f"%pool.workers = load i64, ptr {builder.gep(I64, '%ctx', field('workers'))}, align 8")
     _count(builder, "entries", 1)
     emitter = PlanEmitter(builder, on_failure=_show)
     emitter.symbols = symbols
@@ -371,7 +373,7 @@ def _run_kernel(e: PlanEmitter, op: LaunchOp, symbol: str) -> str:
 
     def together() -> list[str]:
         chunks = b.intrinsic("llvm.smin", I64, [(I64, "%pool.chunks"), (I64, iterations)])
-        return [b.op(f"call i64 %pool(ptr @{symbol}, ptr %args, i64 {chunks})")]
+        return [b.op(f"call i64 %pool(ptr @{symbol}, ptr %args, i64 {chunks}, i64 %pool.workers)")]
 
     return b.when(go, together, lambda: [b.call(symbol, I64, alone)], [I64])[0]
 

@@ -10,9 +10,13 @@ One pool serves the process, in a library of its own. Its state is one global, i
     5 function, 6 arguments
     7 started   workers that run
     8 wanted    workers that there are to be; the first run that needs them starts them
+    9 waiting   1 while the caller sleeps until the last chunk has finished
+   10 places    workers that may still join the run; a run of two threads takes one worker, however many there are
 
 A chunk that has not finished keeps the caller from publishing the next epoch, so function and arguments read after a
-claim are the right ones. Workers spin for a while and then sleep on the epoch (futex; Linux).
+claim are the right ones. Workers spin for a while and then sleep on the epoch (futex; Linux). The caller, when no chunk
+is left to claim, spins for a while and then sleeps on `done`: where all cores are busy, a worker that was put aside in
+the middle of a chunk gets the caller's core.
 """
 
 from __future__ import annotations
@@ -21,7 +25,10 @@ from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, Modul
 
 MAX_CHUNKS = 256
 SPINS = 2000
-WORDS = 9
+"""Turns that a worker waits for the next kernel before it sleeps: some 30 to 100 µs."""
+JOIN_SPINS = 4000
+"""Turns that the caller waits for the last chunks before it sleeps."""
+WORDS = 11
 FUTEX_SYSCALL = {"x86_64": 202, "aarch64": 98}
 
 
@@ -31,10 +38,11 @@ def supports_pool(target: Target) -> bool:
 
 
 def emit_pool(target: Target) -> ModuleText:
-    """The library: `pool_run(fn, args, chunks) -> status`, `pool_want(workers)`, `pool_reset()`."""
+    """The library: `pool_run(fn, args, chunks, workers) -> status`, `pool_want(workers)`, `pool_reset()`."""
     module = ModuleText(target)
     module.globals["pool"] = f"internal global [{WORDS} x i64] zeroinitializer, align 64"
     module.declare("syscall", I64, [I64, "..."])
+    module.declare("llvm.smin.i64", I64, [I64, I64])
     module.declare("pthread_create", "i32", [PTR, PTR, PTR, PTR])
     module.declare("pthread_detach", "i32", [I64])
     _claim(module)
@@ -56,6 +64,18 @@ def _pause(b: FunctionBuilder) -> None:
         b.emit("call void @llvm.x86.sse2.pause()")
     else:
         b.emit('call void asm sideeffect "yield", ""()')
+
+
+def _sleep(b: FunctionBuilder, word: str, expected: str) -> None:
+    """FUTEX_WAIT_PRIVATE on the 32 bits at `word`; returns at once where they are not what was expected."""
+    futex = FUTEX_SYSCALL[b.target.triple.split("-")[0]]
+    b.op(f"call i64 (i64, ...) @syscall(i64 {futex}, ptr {word}, i64 128, i32 {expected}, ptr null, ptr null, i32 0)")
+
+
+def _wake(b: FunctionBuilder, word: str, count: int | str) -> None:
+    """FUTEX_WAKE_PRIVATE."""
+    futex = FUTEX_SYSCALL[b.target.triple.split("-")[0]]
+    b.op(f"call i64 (i64, ...) @syscall(i64 {futex}, ptr {word}, i64 129, i64 {count}, ptr null, ptr null, i32 0)")
 
 
 def _claim(module: ModuleText) -> None:
@@ -84,7 +104,16 @@ def _claim(module: ModuleText) -> None:
     b.op(f"atomicrmw umax ptr {_word(b, 2)}, i64 {status} release")
     b.branch_to("finish")
     b.start_block("finish")
-    b.op(f"atomicrmw add ptr {_word(b, 1)}, i64 1 release")
+    before = b.op(f"atomicrmw add ptr {_word(b, 1)}, i64 1 seq_cst")
+    b.emit(f"%finished = add i64 {before}, 1")
+    b.emit("%last = icmp uge i64 %finished, %chunks")
+    b.emit("br i1 %last, label %tell, label %look")
+    b.start_block("tell")
+    b.emit(f"%waits = load atomic i64, ptr {_word(b, 9)} seq_cst, align 8")
+    b.emit("%awaited = icmp ne i64 %waits, 0")
+    b.emit("br i1 %awaited, label %rouse, label %look")
+    b.start_block("rouse")
+    _wake(b, _word(b, 1), 1)
     b.branch_to("look")
     b.start_block("none")
     b.emit("ret i64 %ticket")
@@ -93,16 +122,30 @@ def _claim(module: ModuleText) -> None:
 
 def _worker(module: ModuleText) -> None:
     """A worker never ends: it works, spins, sleeps."""
-    futex = FUTEX_SYSCALL[module.target.triple.split("-")[0]]
     b = FunctionBuilder(module, "worker", [(PTR, "unused")], PTR)
     b.branch_to("again")
     b.start_block("again")
-    b.emit("%seen = call i64 @claim()")
+    b.emit(f"%known = load atomic i64, ptr {'@pool'} acquire, align 8")
+    b.emit("%next = and i64 %known, 65535")
+    b.emit("%shifted = lshr i64 %known, 16")
+    b.emit("%chunks = and i64 %shifted, 65535")
+    b.emit("%left = icmp ult i64 %next, %chunks")
+    b.emit("br i1 %left, label %apply, label %rest")
+    b.start_block("apply")
+    free = b.op(f"atomicrmw sub ptr {_word(b, 10)}, i64 1 acq_rel")
+    b.emit(f"%joins = icmp sgt i64 {free}, 0")
+    b.emit("br i1 %joins, label %work, label %rest")
+    b.start_block("work")
+    b.emit("%ran.out = call i64 @claim()")
+    b.branch_to("rest")
+    b.start_block("rest")
+    b.emit("%seen = phi i64 [ %known, %again ], [ %known, %apply ], [ %ran.out, %work ]")
     b.branch_to("spin")
     b.start_block("spin")
-    b.emit("%count = phi i64 [ 0, %again ], [ %more, %still ]")
+    b.emit("%count = phi i64 [ 0, %rest ], [ %more, %still ]")
     b.emit("%now = load atomic i64, ptr @pool acquire, align 8")
-    b.emit("%same = icmp eq i64 %now, %seen")
+    b.emit("%difference = xor i64 %now, %seen")  # of the same epoch, whatever has been claimed of it
+    b.emit("%same = icmp ult i64 %difference, 4294967296")
     b.emit("br i1 %same, label %still, label %again")
     b.start_block("still")
     _pause(b)
@@ -115,17 +158,15 @@ def _worker(module: ModuleText) -> None:
     b.emit("%epoch64 = lshr i64 %seen, 32")
     b.emit("%epoch = trunc i64 %epoch64 to i32")
     half = b.op("getelementptr inbounds i8, ptr @pool, i64 4")  # little endian: the epoch's half of the ticket
-    b.op(
-        f"call i64 (i64, ...) @syscall(i64 {futex}, ptr {half}, i64 128, i32 %epoch, ptr null, ptr null, i32 0)"
-    )  # FUTEX_WAIT_PRIVATE: returns at once where the epoch has changed
+    _sleep(b, half, "%epoch")
     b.op(f"atomicrmw sub ptr {sleepers}, i64 1 seq_cst")
     b.branch_to("again")
     b.finish()
 
 
 def _run(module: ModuleText) -> None:
-    futex = FUTEX_SYSCALL[module.target.triple.split("-")[0]]
-    b = FunctionBuilder(module, "pool_run", [(PTR, "fn"), (PTR, "args"), (I64, "chunks")], I64)
+    arguments = [(PTR, "fn"), (PTR, "args"), (I64, "chunks"), (I64, "workers")]
+    b = FunctionBuilder(module, "pool_run", arguments, I64)
     busy = _word(b, 3)
     b.emit(f"%lock = cmpxchg ptr {busy}, i64 0, i64 1 acquire monotonic")
     b.emit("%mine = extractvalue { i64, i1 } %lock, 1")
@@ -148,6 +189,7 @@ def _run(module: ModuleText) -> None:
     b.store(PTR, "%args", _word(b, 6), 8)
     b.emit(f"store atomic i64 0, ptr {_word(b, 1)} monotonic, align 8")
     b.emit(f"store atomic i64 0, ptr {_word(b, 2)} monotonic, align 8")
+    b.emit(f"store atomic i64 %workers, ptr {_word(b, 10)} monotonic, align 8")
     b.emit("%old = load atomic i64, ptr @pool monotonic, align 8")
     b.emit("%epoch = lshr i64 %old, 32")
     b.emit("%next.epoch = add i64 %epoch, 1")
@@ -160,18 +202,34 @@ def _run(module: ModuleText) -> None:
     b.emit("br i1 %any, label %wake, label %help")
     b.start_block("wake")
     half = b.op("getelementptr inbounds i8, ptr @pool, i64 4")
-    b.op(f"call i64 (i64, ...) @syscall(i64 {futex}, ptr {half}, i64 129, i32 2147483647, ptr null, ptr null, i32 0)")
+    b.emit("%few = call i64 @llvm.smin.i64(i64 %workers, i64 2147483647)")
+    _wake(b, half, "%few")
     b.branch_to("help")
     b.start_block("help")
     b.op("call i64 @claim()")
     b.branch_to("wait")
     b.start_block("wait")
+    b.emit("%turns = phi i64 [ 0, %help ], [ %further, %linger ]")
     b.emit(f"%done = load atomic i64, ptr {_word(b, 1)} acquire, align 8")
     b.emit("%all = icmp uge i64 %done, %chunks")
     b.emit("br i1 %all, label %finish, label %linger")
     b.start_block("linger")
     _pause(b)
-    b.branch_to("wait")
+    b.emit("%further = add i64 %turns, 1")
+    b.emit(f"%long = icmp ugt i64 %turns, {JOIN_SPINS}")
+    b.emit("br i1 %long, label %doze, label %wait")
+    b.start_block("doze")
+    b.emit(f"store atomic i64 1, ptr {_word(b, 9)} seq_cst, align 8")
+    b.emit(f"%so.far = load atomic i64, ptr {_word(b, 1)} seq_cst, align 8")
+    b.emit("%enough = icmp uge i64 %so.far, %chunks")
+    b.emit("br i1 %enough, label %awake, label %nap")
+    b.start_block("nap")
+    b.emit("%so.far32 = trunc i64 %so.far to i32")
+    _sleep(b, _word(b, 1), "%so.far32")
+    b.branch_to("doze")
+    b.start_block("awake")
+    b.emit(f"store atomic i64 0, ptr {_word(b, 9)} monotonic, align 8")
+    b.branch_to("finish")
     b.start_block("finish")
     b.emit(f"%status = load atomic i64, ptr {_word(b, 2)} acquire, align 8")
     b.emit(f"store atomic i64 0, ptr {_word(b, 3)} release, align 8")

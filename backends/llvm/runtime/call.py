@@ -88,6 +88,7 @@ class Context:
         """Let runs use this many threads."""
         self.fields[CONTEXT_FIELDS.index("pool")] = POOL.address(threads)
         self.fields[CONTEXT_FIELDS.index("chunks")] = min(MAX_CHUNKS, threads * CHUNKS_PER_THREAD)
+        self.fields[CONTEXT_FIELDS.index("workers")] = threads - 1
 
     def _table(self, length: int) -> Any:
         table = (ctypes.c_int64 * max(length, 1))()

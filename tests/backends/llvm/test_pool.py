@@ -124,3 +124,52 @@ def test_no_threads_is_refused() -> None:
     compiled: Any = graph()
     with pytest.raises(InvalidArgumentError):
         compiled.use_threads(0)
+
+
+FORK_DURING_RUNS = """
+import os, sys, threading
+sys.path.insert(0, {tests!r})
+import numpy as np
+from test_pool import feed, graph
+compiled = graph()
+compiled.use_threads(3)
+x = feed(600, 400)
+want = compiled.run(x)
+stop = threading.Event()
+
+def work():
+    while not stop.is_set():
+        compiled.run(x)
+
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+codes = []
+for _ in range(8):
+    pid = os.fork()
+    if pid == 0:
+        same = all(np.array_equal(a, b) for _ in range(3) for a, b in zip(compiled.run(x), want))
+        os._exit(0 if same else 3)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+stop.set()
+for thread in threads:
+    thread.join()
+print(codes, all(np.array_equal(a, b) for a, b in zip(compiled.run(x), want)))
+"""
+
+
+def test_forks_while_other_threads_run() -> None:
+    code = FORK_DURING_RUNS.format(tests=os.path.dirname(__file__))
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert found.stdout.strip() == f"{[0] * 8} True"
+
+
+def test_many_more_threads_than_cores() -> None:
+    compiled = graph()
+    compiled.use_threads(1)
+    x = feed(700, 300)
+    want = compiled.run(x)
+    compiled.use_threads(12)
+    for _ in range(50):
+        assert all(np.array_equal(a, b) for a, b in zip(compiled.run(x), want, strict=True))
