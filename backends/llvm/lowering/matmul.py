@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen.contract_shape import panel_width, tile_rows, tile_vectors
-from sardonyx.backends.llvm.codegen.text import Target
+from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, region, result_of, takes_epilogue
-from sardonyx.backends.llvm.lowering.pack import pack_columns
+from sardonyx.backends.llvm.lowering.pack import Source, pack_columns, pack_matrices, panel_block
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
-from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region, inside
+from sardonyx.backends.llvm.lowering.region import broadcast_axes, inside
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
@@ -29,6 +27,9 @@ ROWS_PER_BLOCK = 96
 FEW_ROWS = 32
 """Below, and where the columns are not known, units are blocks of columns."""
 PANELS_PER_BLOCK = 8
+PACK_ROWS, PACK_COLUMNS, PACK_SIZE = 24, 192, 4096
+"""From so many rows of A, columns of B (where there are several matrices) and elements of B on, B is packed by a
+kernel: as it is, its rows lie far apart, often in the same sets of the cache."""
 UNITS = 16
 """As many units of work as a product is cut into at least, if it is large enough."""
 SMALLEST_UNIT = 1 << 19
@@ -95,7 +96,7 @@ def contract(
 
     def grid(at: Body, a_at: IndexLike, b_at: IndexLike) -> None:
         """One matrix, cut into blocks of rows and columns."""
-        shape = cut(plan.target, m.static_value, n.static_value, k.static_value, b.packed)
+        shape = cut(m.static_value, n.static_value, k.static_value, b.packed)
         across = at.index_math("ceildiv", sizes[1], shape.columns) if shape.columns else at.index(1)
         down = at.index_math("ceildiv", sizes[0], shape.rows) if shape.rows else at.index(1)
 
@@ -157,7 +158,7 @@ class Cut:
     least: int = 0
 
 
-def cut(target: Target, m: int | None, n: int | None, k: int | None, packed: int | None) -> Cut:
+def cut(m: int | None, n: int | None, k: int | None, packed: int | None) -> Cut:
     """The grid follows from the shape alone. Extents that only the run knows are None."""
     width = packed or 16
     panels = None if n is None else max(1, -(-n // width))
@@ -166,9 +167,7 @@ def cut(target: Target, m: int | None, n: int | None, k: int | None, packed: int
         columns = -(-(panels or 1) // across) * width
         return Cut(ROWS_PER_BLOCK, columns if n is not None and columns < n else 0)
     down = max(1, -(-m // ROWS_PER_BLOCK))
-    tall = tile_rows(target, tile_vectors(target, target.lanes(), m, n))
     rows = -(-m // down)
-    rows = -(-rows // tall) * tall if down > 1 else m
     down = max(1, -(-m // rows)) if m else 1
     least = m - (down - 1) * rows
     if n is None or panels is None:
@@ -180,20 +179,58 @@ def cut(target: Target, m: int | None, n: int | None, k: int | None, packed: int
     return Cut(rows if down > 1 else 0, columns if columns < n else 0, least)
 
 
-def _packed(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:
-    """A constant matrix in the panels that the tiles read; None for one that is not known now, or has none."""
-    owner = value.owner
-    if not isinstance(owner, ConstantOp) or dtype.bits < 32:
+def panels_of(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:
+    """The right-hand matrices of a tensor in the panels that the tiles read, for products of m rows each: packed now
+    for a constant, else by a kernel where that pays. 16-bit floats are widened. None where B is better read as it is.
+    """
+    dims = dims_of(value)
+    k, n = (dims[-1], dims[-2]) if transpose else (dims[-2], dims[-1])
+    wide = compute_dtype(dtype)
+    width = panel_width(plan.target, wide.bits, m.static_value, n.static_value)
+    if isinstance(value.owner, ConstantOp):
+        array = value.owner.array()
+        array = array.swapaxes(-1, -2) if transpose else array
+        if not array.size or dtype.bits < 16:
+            return None
+        array = array.astype(wide.numpy, copy=False).reshape(-1, *array.shape[-2:])
+        packed = pack_columns(array, width)
+        return Matrix(plan.constant_array(packed, wide), Dim.of(width), Dim.of(1), width)
+    if dtype.bits < 16 or not _pays(dtype, m, n, k, len(dims) > 2, transpose):
         return None
-    array = owner.array()
-    array = array.T if transpose else array
-    if array.ndim != 2 or array.shape[1] < 2 or not array.size:
-        return None
-    target = plan.target
-    width = panel_width(target, dtype.bits, m.static_value, array.shape[1])
-    packed = pack_columns(array, width)
-    one = Dim.of(1)
-    return Matrix(plan.constant_array(packed, dtype), Dim.of(width), one, width)
+    strides = (Dim.of(1), k) if transpose else (n, Dim.of(1))
+    count = Dim.product(dims[:-2])
+    block = plan.count([k, n])
+    source = Source(plan.buffer(value), block, plan.dim(strides[0]), plan.dim(strides[1]), wide)
+    return Matrix(pack_matrices(plan, source, dtype, (count, k, n), width), Dim.of(width), Dim.of(1), width)
+
+
+def _pays(dtype: DType, m: Dim, n: Dim, k: Dim, batched: bool, transpose: bool) -> bool:
+    """Whether B, which is not known now, is worth a pass over it before the product."""
+    rows, columns, depth = m.static_value, n.static_value, k.static_value
+    if transpose or dtype.bits == 16:
+        return rows is None or rows > 4
+    if rows is not None and rows < PACK_ROWS:
+        return False
+    if batched:  # the rows of a narrow matrix are close together as they are
+        return columns is None or columns >= PACK_COLUMNS
+    return None in (columns, depth) or (columns or 0) * (depth or 0) >= PACK_SIZE
+
+
+def widened(plan: Plan, value: SSAValue, dtype: DType) -> SSAValue:
+    """The buffer of a tensor in its compute dtype."""
+    wide = compute_dtype(dtype)
+    if wide == dtype:
+        return plan.buffer(value)
+    target = plan.workspace(wide, [plan.dim(d) for d in dims_of(value)])
+    kernel = plan.kernel("widen")
+    read, write = kernel.read(value), kernel.write_buffer(target)
+
+    def element(b: Body, at: SSAValue, _: Sequence[SSAValue]) -> None:
+        b.store(b.convert(b.load(read, at), dtype, wide), write, at)
+
+    kernel.loop(kernel.outer(plan.count(dims_of(value))), element, vector=True, parallel=True)
+    kernel.launch()
+    return target
 
 
 def _dots(
@@ -240,18 +277,19 @@ def _matmul(plan: Plan, op: MatMulOp, fused: Fused | None) -> None:
     plan.require_equal(a[-1], b[-2], "matmul: the inner extents {0} and {1} differ")
     m, k, n = a[-2], a[-1], b[-1]
     dtype = dtype_of(op.output)
-    left = Matrix(plan.buffer(op.lhs), k, one)
     stage = chain(dtype, None, fused)
-    rows = Dim.product(a[:-1])
-    panels = _packed(plan, op.rhs, dtype, rows) if len(b) == 2 else None
+    together = all(d.static_value == 1 for d in b[:-2])  # A's matrices are one long matrix
+    rows = Dim.product(a[:-1]) if together else m
+    panels = None if n.static_value == 1 or len(dims_of(op.rhs)) < 2 else panels_of(plan, op.rhs, dtype, rows)
     right = panels or Matrix(plan.buffer(op.rhs), n, one)
+    left = Matrix(plan.buffer(op.lhs) if panels is None else widened(plan, op.lhs, dtype), k, one)
     target = plan.new_buffer(result_of(op, fused))
-    if panels is not None or all(d.static_value == 1 for d in b[:-2]):  # A's matrices are one long matrix
+    if together:
         contract(plan, "matmul", dtype, left, right, target, (rows, n, k), stage=stage)
         return
     lead = dims_of(op.output)[: max(len(a), len(b)) - 2]
     extents, lines = merge_dims(lead, [a[:-2], b[:-2]])
-    blocks = [plan.count([m, k]), plan.count([k, n])]
+    blocks = [plan.count([m, k]), panel_block(plan, k, n, panels.packed or 1) if panels else plan.count([k, n])]
     batch: list[tuple[SSAValue, SSAValue, SSAValue]] = []
     for at, dims in enumerate(extents):
         steps = [_batch_stride(plan, line[at], block) for line, block in zip(lines, blocks, strict=True)]
@@ -279,29 +317,12 @@ def _gemm(plan: Plan, op: GemmOp, fused: Fused | None) -> None:
     inner = a[0] if trans_a else a[1]
     plan.require_equal(inner, b[1] if trans_b else b[0], "gemm: the inner extents {0} and {1} differ")
     m, n = dims_of(op.output)
-    left = Matrix(plan.buffer(op.a), one, a[1]) if trans_a else Matrix(plan.buffer(op.a), a[1], one)
-    panels = _packed(plan, op.b, dtype, m, trans_b)
-    if panels is not None:
-        right = panels
-    elif not trans_b:
-        right = Matrix(plan.buffer(op.b), n, one)
-    elif m.static_value == 1:
-        right = Matrix(plan.buffer(op.b), one, inner)
-    else:
-        right = Matrix(_transposed(plan, op.b, dtype), n, one)
+    panels = None if n.static_value == 1 else panels_of(plan, op.b, dtype, m, trans_b)
+    right = panels or (Matrix(plan.buffer(op.b), one, inner) if trans_b else Matrix(plan.buffer(op.b), n, one))
+    source = plan.buffer(op.a) if panels is None else widened(plan, op.a, dtype)
+    left = Matrix(source, one, a[1]) if trans_a else Matrix(source, a[1], one)
     stage = chain(dtype, _scale_and_add(plan, op), fused)
     contract(plan, "gemm", dtype, left, right, plan.new_buffer(result_of(op, fused)), (m, n, inner), stage=stage)
-
-
-def _transposed(plan: Plan, value: SSAValue, dtype: DType) -> SSAValue:
-    """The buffer of a matrix's transpose: made now for a constant, by a kernel otherwise."""
-    if isinstance(value.owner, ConstantOp):
-        return plan.constant_array(np.ascontiguousarray(value.owner.array().T), dtype)
-    rows, columns = dims_of(value)
-    target = plan.workspace(dtype, [plan.dim(columns), plan.dim(rows)])
-    axes = [axis(columns, 1, rows), axis(rows, columns, 1)]
-    copy_region(plan, "transpose", axes, plan.buffer(value), target)
-    return target
 
 
 def _scale_and_add(plan: Plan, op: GemmOp) -> Stage | None:

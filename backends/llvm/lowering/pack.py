@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
+
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
+from sardonyx.backends.llvm.lowering.plan import Plan
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dtypes import DType
 
 Array = np.ndarray[Any, Any]
 
@@ -29,13 +37,75 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def pack_columns(array: Array, width: int) -> Array:
-    """A matrix [k, n] as panels [ceil(n / width), k, width], the last one filled up with zeros."""
-    k, n = array.shape
-    panels = -(-n // width)
-    packed = aligned_empty((panels, k, width), array.dtype)
-    whole = n // width
-    packed[:whole] = array[:, : whole * width].reshape(k, whole, width).swapaxes(0, 1)
+    """Matrices [count, k, n] as panels [count, ceil(n / width), k, width], the last of each filled up with zeros."""
+    count, k, n = array.shape
+    panels, whole = -(-n // width), n // width
+    packed = aligned_empty((count, panels, k, width), array.dtype)
+    packed[:, :whole] = array[:, :, : whole * width].reshape(count, k, whole, width).swapaxes(1, 2)
     if whole < panels:
-        packed[whole, :, n - whole * width :] = 0
-        packed[whole, :, : n - whole * width] = array[:, whole * width :]
+        packed[:, whole, :, n - whole * width :] = 0
+        packed[:, whole, :, : n - whole * width] = array[:, :, whole * width :]
     return packed
+
+
+@dataclass(frozen=True)
+class Source:
+    """Matrices in a plan-level buffer: the strides from matrix to matrix, row to row and column to column, and the
+    dtype that the panels have."""
+
+    buffer: SSAValue
+    matrix: IndexLike
+    row: IndexLike
+    column: IndexLike
+    to: DType
+
+
+def pack_matrices(plan: Plan, source: Source, dtype: DType, shape: tuple[Dim, Dim, Dim], width: int) -> SSAValue:
+    """Launch the kernel that lays `shape` = (count, k, n) matrices out in panels; returns their buffer.
+
+    The panels of a matrix take `panel_block(plan, k, n, width)` elements.
+    """
+    count, k, n = shape
+    panels = plan.body.index_math("ceildiv", plan.dim(n), width)
+    target = plan.workspace(source.to, [plan.dim(count), plan.product(panels, width), plan.dim(k)])
+    kernel = plan.kernel("pack")
+    read, write = kernel.read_buffer(source.buffer), kernel.write_buffer(target)
+    across, depth, columns = kernel.outer(panels), kernel.extent(k), kernel.extent(n)
+    steps = [kernel.outer(plan.body.index(s)) for s in (source.matrix, source.row, source.column)]
+    total = kernel.outer(plan.product(plan.dim(count), panels))
+    zero = kernel.const(source.to, 0)
+
+    def panel(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+        matrix = b.index(0) if count.static_value == 1 else b.index_math("floordiv", number, across)
+        column = b.times(b.minus(number, b.times(matrix, across)), width)
+        start = b.plus(b.times(matrix, steps[0]), b.times(column, steps[2]))
+        to = b.times(b.times(number, depth), width)
+        left = b.minus(columns, column)
+
+        def rows(inner: Body, have: IndexLike) -> None:
+            def row(at: Body, kk: SSAValue, _: Sequence[SSAValue]) -> None:
+                here, there = at.plus(start, at.times(kk, steps[1])), at.plus(to, at.times(kk, width))
+
+                def element(one: Body, j: SSAValue, _: Sequence[SSAValue]) -> None:
+                    value = one.load(read, one.plus(here, one.times(j, steps[2])))
+                    one.store(one.convert(value, dtype, source.to), write, one.plus(there, j))
+
+                at.loop(have, element, vector=True)
+                if not isinstance(have, int):
+                    at.loop(width, lambda one, j, _: one.store(zero, write, one.plus(there, j)), lower=have)
+
+            inner.loop(depth, row)
+
+        if n.static_value is not None and n.static_value % width == 0:
+            rows(b, width)
+        else:
+            b.when(b.compare("sge", left, width), lambda t: rows(t, width), lambda t: rows(t, left))
+
+    kernel.loop(total, panel, parallel=True)
+    kernel.launch()
+    return target
+
+
+def panel_block(plan: Plan, k: Dim, n: Dim, width: int) -> SSAValue:
+    """The elements of one matrix in panels."""
+    return plan.product(plan.product(plan.body.index_math("ceildiv", plan.dim(n), width), width), plan.dim(k))
