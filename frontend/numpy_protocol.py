@@ -162,9 +162,8 @@ def _tensors(value: Any) -> Any:
 
 @cache
 def _table() -> dict[Function, Function]:
-    c, e, g, j, li, r, s = (
-        _family(n) for n in ("creation", "elementwise", "gathering", "joining", "linalg", "reductions", "shape")
-    )
+    names = ("creation", "elementwise", "gathering", "joining", "linalg", "reductions", "selecting", "shape")
+    c, e, g, j, li, r, sel, s = (_family(n) for n in names)
 
     def reduction(ours: Function) -> Function:
         return lambda a, axis=None, keepdims=False: ours(a, axis, keepdims=keepdims)
@@ -175,8 +174,11 @@ def _table() -> dict[Function, Function]:
     def spread(ours: Function) -> Function:
         return lambda a, axis=None, ddof=0, keepdims=False: ours(a, axis, correction=ddof, keepdims=keepdims)
 
-    def running(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-        return r.cumsum(s.ravel(a) if axis is None else a, axis, dtype=dtype)
+    def running(ours: Function) -> Function:
+        return lambda a, axis=None, dtype=None: ours(s.ravel(a) if axis is None else a, axis, dtype=dtype)
+
+    def ordered(ours: Function) -> Function:
+        return lambda a, axis=-1: ours(s.ravel(a) if axis is None else a, axis=-1 if axis is None else axis)
 
     def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         return _numpy_split(ary, indices_or_sections, axis)
@@ -187,7 +189,8 @@ def _table() -> dict[Function, Function]:
     return {
         np.sum: summing(r.sum), np.prod: summing(r.prod), np.mean: reduction(r.mean), np.max: reduction(r.max),
         np.min: reduction(r.min), np.all: reduction(r.all), np.any: reduction(r.any), np.var: spread(r.var),
-        np.std: spread(r.std), np.cumsum: running, np.count_nonzero: reduction(r.count_nonzero),
+        np.std: spread(r.std), np.cumsum: running(r.cumsum), np.cumprod: running(r.cumprod),
+        np.count_nonzero: reduction(r.count_nonzero),
         np.argmax: lambda a, axis=None, *, keepdims=False: r.argmax(a, axis, keepdims=keepdims),
         np.argmin: lambda a, axis=None, *, keepdims=False: r.argmin(a, axis, keepdims=keepdims),
         np.concatenate: joined(j.concat), np.stack: joined(j.stack), np.split: split,
@@ -220,6 +223,10 @@ def _table() -> dict[Function, Function]:
         np.roll: lambda a, shift, axis=None: j.roll(a, shift, axis=axis),
         np.take: lambda a, indices, axis=None: g.take(a, indices, axis=axis),
         np.take_along_axis: lambda arr, indices, axis=-1: g.take_along_axis(arr, indices, axis=axis),
+        np.sort: ordered(sel.sort), np.argsort: ordered(sel.argsort), np.nonzero: lambda a: sel.nonzero(a),
+        np.argwhere: lambda a: sel.argwhere(a), np.unique: lambda ar: sel.unique_values(ar),
+        np.compress: lambda condition, a, axis=None: sel.compress(condition, a, axis),
+        np.einsum: lambda subscripts, *operands: li.einsum(subscripts, *operands), np.linalg.det: lambda a: li.det(a),
         np.pad: _numpy_pad, np.isclose: _numpy_isclose,
     }  # fmt: skip
 

@@ -22,7 +22,8 @@ END = int(np.iinfo(np.int64).max)
 """A bound that means 'to the end'."""
 
 
-def _indices(indices: TensorLike) -> Tensor:
+def indices_tensor(indices: TensorLike) -> Tensor:
+    """Indices as a tensor of int32 or int64; lists are taken, too."""
     found = to_tensor(np.asarray(indices) if isinstance(indices, list | tuple) else indices)
     if not found.dtype.is_integer:
         raise InvalidArgumentError(f"indices are integers, not {found.dtype}", location=user_line())
@@ -35,7 +36,7 @@ def gather(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
     Negative indices count from the end; one outside of [-extent, extent) is an error of the run.
     """
     x = to_tensor(x)
-    return op("sx.gather", x, _indices(indices), axis=one_axis(axis, x.ndim))
+    return op("sx.gather", x, indices_tensor(indices), axis=one_axis(axis, x.ndim))
 
 
 def take(x: TensorLike, indices: TensorLike, /, *, axis: int | None = None) -> Tensor:
@@ -51,12 +52,12 @@ def take(x: TensorLike, indices: TensorLike, /, *, axis: int | None = None) -> T
 def gather_elements(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
     """For each index the element at its own position, but for the axis, where the index says."""
     x = to_tensor(x)
-    return op("sx.gather_elements", x, _indices(indices), axis=one_axis(axis, x.ndim))
+    return op("sx.gather_elements", x, indices_tensor(indices), axis=one_axis(axis, x.ndim))
 
 
 def take_along_axis(x: TensorLike, indices: TensorLike, /, *, axis: int = -1) -> Tensor:
     """`gather_elements` under the array API's name; the other axes broadcast."""
-    x, found = to_tensor(x), _indices(indices)
+    x, found = to_tensor(x), indices_tensor(indices)
     at = one_axis(axis, x.ndim)
     if found.ndim != x.ndim:
         raise InvalidArgumentError(
@@ -72,7 +73,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, /, *, axis: int = -1) ->
 
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
     """The slices that tuples of indices name; the last axis of `indices` holds the tuples."""
-    return op("sx.gather_nd", to_tensor(x), cast(_indices(indices), int64), batch_dims=batch_dims)
+    return op("sx.gather_nd", to_tensor(x), cast(indices_tensor(indices), int64), batch_dims=batch_dims)
 
 
 # ---- slices

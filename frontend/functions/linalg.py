@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.apply import op
-from sardonyx.frontend.operands import TensorLike, carrier_dtype, cast, promoted, to_tensor
+from sardonyx.frontend.operands import TensorLike, carrier_dtype, cast, floating, promoted, to_tensor
 from sardonyx.frontend.source import user_line
 from sardonyx.frontend.tensor import Tensor
 
@@ -41,6 +41,27 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) ->
     weight = to_tensor(weight)
     out = matmul(x, matrix_transpose(weight))
     return out if bias is None else out + to_tensor(bias)
+
+
+def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
+    """The sum of products that an equation states, as in `einsum("bij,bjk->bik", x, y)`.
+
+    Letters that the output lacks are summed over; a repeated letter takes a diagonal, `...` stands for further axes.
+
+    Raises:
+        InferenceError: The equation is malformed, or does not fit the operands.
+    """
+    if not operands:
+        raise InvalidArgumentError("einsum() takes at least one operand", location=user_line())
+    tensors = promoted(*operands)
+    dtype = tensors[0].dtype
+    carrier = carrier_dtype("sx.einsum", dtype)
+    return cast(op("sx.einsum", [cast(t, carrier) for t in tensors], equation=equation), dtype)
+
+
+def det(x: TensorLike, /) -> Tensor:
+    """The determinant of each matrix of the last two axes."""
+    return op("sx.det", floating(x))
 
 
 def matrix_transpose(x: TensorLike, /) -> Tensor:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sardonyx.dialects.dtypes import int64
 from sardonyx.errors import InvalidArgumentError
-from sardonyx.frontend.apply import apply, op
-from sardonyx.frontend.operands import TensorLike, floating, promoted, to_tensor
+from sardonyx.frontend.apply import apply, ints, op
+from sardonyx.frontend.operands import TensorLike, floating, promoted, scalar, to_tensor
 from sardonyx.frontend.source import user_line
 from sardonyx.frontend.tensor import Tensor
 
@@ -187,6 +188,108 @@ def global_max_pool(x: TensorLike) -> Tensor:
     return op("sx.global_max_pool", floating(x))
 
 
+def lp_pool(
+    x: TensorLike,
+    kernel_shape: int | Sequence[int],
+    strides: Window = None,
+    pads: Window = None,
+    *,
+    p: int = 2,
+    dilations: Window = None,
+    ceil_mode: bool = False,
+    auto_pad: str = "NOTSET",
+) -> Tensor:
+    """The p-norm of each window; the strides are 1 by default, as in ONNX."""
+    x = floating(x)
+    rank = _spatial(x, "lp_pool")
+    return op(
+        "sx.lp_pool",
+        x,
+        kernel_shape=_window(kernel_shape, rank, "kernel_shape"),
+        p=p,
+        ceil_mode=bool(ceil_mode),
+        **_windows(rank, strides, pads, dilations, auto_pad),
+    )
+
+
+def global_lp_pool(x: TensorLike, p: int = 2) -> Tensor:
+    """The p-norm over all spatial axes, which stay with an extent of 1."""
+    return op("sx.global_lp_pool", floating(x), p=p)
+
+
+def max_unpool(
+    x: TensorLike,
+    indices: TensorLike,
+    kernel_shape: int | Sequence[int],
+    strides: Window = None,
+    pads: Window = None,
+    *,
+    output_shape: Sequence[int] | None = None,
+) -> Tensor:
+    """The elements put where `indices` says, as `max_pool_with_indices` gives them; 0 elsewhere."""
+    x = floating(x)
+    rank = _spatial(x, "max_unpool")
+    return op(
+        "sx.max_unpool",
+        x,
+        to_tensor(indices, int64),
+        None if output_shape is None else ints(output_shape),
+        kernel_shape=_window(kernel_shape, rank, "kernel_shape"),
+        strides=_window(strides, rank, "strides"),
+        pads=_pads(pads, rank),
+    )
+
+
+def col2im(
+    x: TensorLike,
+    image_shape: Sequence[int],
+    block_shape: Sequence[int],
+    *,
+    strides: Window = None,
+    pads: Window = None,
+    dilations: Window = None,
+) -> Tensor:
+    """Blocks of an image from their columns [N, C * block elements, blocks], what overlaps added (PyTorch's `fold`)."""
+    rank = len(image_shape)
+    return op(
+        "sx.col2im",
+        to_tensor(x),
+        ints(image_shape),
+        ints(block_shape),
+        strides=_window(strides, rank, "strides"),
+        pads=_pads(pads, rank),
+        dilations=_window(dilations, rank, "dilations"),
+    )
+
+
+def deform_conv(
+    x: TensorLike,
+    w: TensorLike,
+    offset: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    *,
+    strides: Window = None,
+    pads: Window = None,
+    dilations: Window = None,
+    group: int = 1,
+    offset_group: int = 1,
+) -> Tensor:
+    """The convolution of x [N, C, H, W] at places that `offset` moves; see `sx.deform_conv`."""
+    given = [v for v in (x, w, offset, bias, mask) if v is not None]
+    tensors = iter(promoted(*given, floating=True))
+    operands = [None if v is None else next(tensors) for v in (x, w, offset, bias, mask)]
+    return op(
+        "sx.deform_conv",
+        *operands,
+        group=group,
+        offset_group=offset_group,
+        strides=_window(strides, 2, "strides"),
+        pads=_pads(pads, 2),
+        dilations=_window(dilations, 2, "dilations"),
+    )
+
+
 # ---- normalisation
 
 
@@ -253,6 +356,19 @@ def lrn(x: TensorLike, size: int, alpha: float = 1e-4, beta: float = 0.75, bias:
     return op("sx.lrn", floating(x), size=size, alpha=float(alpha), beta=float(beta), bias=float(bias))
 
 
-def dropout(x: TensorLike, ratio: float = 0.5) -> Tensor:
-    """The tensor itself: nothing is dropped outside of training."""
-    return to_tensor(x)
+def dropout(
+    x: TensorLike, ratio: float | Tensor = 0.5, training: bool | Tensor = False, *, seed: int | None = None
+) -> Tensor:
+    """In training each element is dropped (0) with probability `ratio` and the others divided by `1 - ratio`; else the
+    tensor itself. `training` may be a tensor of bool, which then decides when the graph runs.
+
+    Without a seed each run drops others.
+
+    Raises:
+        ExecutionError: The ratio is not in [0, 1).
+    """
+    if training is False:
+        return to_tensor(x)
+    x = floating(x)
+    share = ratio if isinstance(ratio, Tensor) else scalar(float(ratio), x.dtype)
+    return op("sx.dropout", x, share, to_tensor(training), seed=seed)

@@ -222,6 +222,34 @@ def cumulative_sum(
     return concat([first, out], at)
 
 
+def cumprod(
+    x: TensorLike, axis: int | None = None, *, dtype: object = None, exclusive: bool = False, reverse: bool = False
+) -> Tensor:
+    """Running products along an axis, which may be left out for a vector."""
+    x = _accumulated(x, dtype)
+    if axis is None:
+        if x.ndim != 1:
+            raise InvalidArgumentError(f"cumprod() of a tensor of rank {x.ndim} needs an axis", location=user_line())
+        axis = 0
+    at = scalar(one_axis(axis, x.ndim), DEFAULT_INT)
+    return apply_widened("sx.cumprod", [x], at, exclusive=bool(exclusive), reverse=bool(reverse))
+
+
+def cumulative_prod(
+    x: TensorLike, /, *, axis: int | None = None, dtype: object = None, include_initial: bool = False
+) -> Tensor:
+    """Running products along an axis; with `include_initial` a 1 comes first."""
+    from sardonyx.frontend.functions.creation import ones
+    from sardonyx.frontend.functions.joining import concat
+
+    out = cumprod(x, axis, dtype=dtype)
+    if not include_initial:
+        return out
+    at = one_axis(0 if axis is None else axis, out.ndim)
+    first = ones([1 if i == at else extent for i, extent in enumerate(out.shape)], dtype=out.dtype)
+    return concat([first, out], at)
+
+
 arg_max, arg_min = argmax, argmin
 reduce_sum, reduce_mean, reduce_prod, reduce_max, reduce_min = sum, mean, prod, max, min
 reduce_log_sum_exp = logsumexp
