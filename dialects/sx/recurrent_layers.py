@@ -1,0 +1,171 @@
+"""Recurrent layers: `sx.rnn`, `sx.gru`, `sx.lstm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
+
+from sardonyx.dialects.base import SEGMENTS, OnnxForm
+from sardonyx.dialects.evaluate import Array, EvalContext
+from sardonyx.dialects.sx.extents import slots
+from sardonyx.dialects.sx.recurrent import Function, RecurrentOp, gates
+
+
+@irdl_op_definition
+class RnnOp(RecurrentOp):
+    """A simple recurrent layer: `h' = f(x w' + h r' + wb + rb)`; results: all h, and the last one.
+
+    The constraints are those of `RecurrentOp`, with one gate and the activation f (tanh).
+    """
+
+    name = "sx.rnn"
+    irdl_options = SEGMENTS
+    x = operand_def()
+    w = operand_def()
+    r = operand_def()
+    b = opt_operand_def()
+    sequence_lens = opt_operand_def()
+    initial_h = opt_operand_def()
+    y = result_def()
+    y_h = result_def()
+    ONNX: ClassVar = OnnxForm("RNN", since=7)
+    GATES: ClassVar = 1
+    FUNCTIONS: ClassVar = ("Tanh",)
+
+    def infer(self) -> Sequence[Attribute]:
+        return self.infer_recurrent([("b", self.b, 2), ("initial_h", self.initial_h, 0)])
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        return self.run_layer(*slots(arrays))
+
+    def step(
+        self,
+        x: Array,
+        state: list[Array],
+        weights: tuple[Array, Array, Array],
+        peepholes: Array,
+        functions: Sequence[Function],
+    ) -> list[Array]:
+        (gate, *_) = gates(x, state[0], weights, state[0].shape[1])
+        return [functions[0](self.clipped(gate))]
+
+
+@irdl_op_definition
+class GruOp(RecurrentOp):
+    """A gated recurrent layer, with gates z (update), r (reset) and h in this order; results: all h, and the last one.
+
+    `z = f(x wz' + h rz' + bz)`, `r = f(x wr' + h rr' + br)`, `n = g(x wh' + (r h) rh' + bh)`, or with
+    `linear_before_reset` `n = g(x wh' + wbh + r (h rh' + rbh))`; `h' = (1 - z) n + z h`.
+
+    The constraints are those of `RecurrentOp`, with three gates and the activations f (sigmoid) and g (tanh).
+    """
+
+    name = "sx.gru"
+    irdl_options = SEGMENTS
+    x = operand_def()
+    w = operand_def()
+    r = operand_def()
+    b = opt_operand_def()
+    sequence_lens = opt_operand_def()
+    initial_h = opt_operand_def()
+    linear_before_reset = opt_prop_def(IntegerAttr)
+    y = result_def()
+    y_h = result_def()
+    ONNX: ClassVar = OnnxForm("GRU", since=7)
+    DEFAULTS: ClassVar = {"direction": "forward", "layout": 0, "linear_before_reset": False}
+    GATES: ClassVar = 3
+    FUNCTIONS: ClassVar = ("Sigmoid", "Tanh")
+
+    def infer(self) -> Sequence[Attribute]:
+        return self.infer_recurrent([("b", self.b, 6), ("initial_h", self.initial_h, 0)])
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        return self.run_layer(*slots(arrays))
+
+    def step(
+        self,
+        x: Array,
+        state: list[Array],
+        weights: tuple[Array, Array, Array],
+        peepholes: Array,
+        functions: Sequence[Function],
+    ) -> list[Array]:
+        (h,), (f, g) = state, functions
+        size = h.shape[1]
+        w, r, b = weights
+        two = 2 * size
+        z, reset = gates(x, h, (w[:two], r[:two], _rows(b, 0, two)), size)[:2]
+        z, reset = f(self.clipped(z)), f(self.clipped(reset))
+        inputs = x @ w[two:].T + b[two : 3 * size]
+        if self.attr("linear_before_reset"):
+            inner = inputs + reset * (h @ r[two:].T + b[5 * size :])
+        else:
+            inner = inputs + (reset * h) @ r[two:].T + b[5 * size :]
+        return [(1 - z) * g(self.clipped(inner)) + z * h]
+
+
+def _rows(b: Array, start: int, stop: int) -> Array:
+    """Some of the rows of both halves of a bias."""
+    half = len(b) // 2
+    return b.reshape(2, half)[:, start:stop].reshape(-1)
+
+
+@irdl_op_definition
+class LstmOp(RecurrentOp):
+    """A long short-term memory, with gates i, o, f, c in this order; results: all h, the last one, and the last cell c.
+
+    `i = f(x wi' + h ri' + pi c + bi)`, `f = f(x wf' + h rf' + pf c + bf)` (with `input_forget` 1 - i), `c' = f c +
+    i g(x wc' + h rc' + bc)`, `o = f(x wo' + h ro' + po c' + bo)`, `h' = o h(c')`; the peepholes `p` [dirs, 3 * hidden]
+    are pi, po, pf.
+
+    The constraints are those of `RecurrentOp`, with four gates and the activations f (sigmoid), g and h (tanh).
+    """
+
+    name = "sx.lstm"
+    irdl_options = SEGMENTS
+    x = operand_def()
+    w = operand_def()
+    r = operand_def()
+    b = opt_operand_def()
+    sequence_lens = opt_operand_def()
+    initial_h = opt_operand_def()
+    initial_c = opt_operand_def()
+    p = opt_operand_def()
+    input_forget = opt_prop_def(IntegerAttr)
+    y = result_def()
+    y_h = result_def()
+    y_c = result_def()
+    ONNX: ClassVar = OnnxForm("LSTM", since=7)
+    DEFAULTS: ClassVar = {"direction": "forward", "layout": 0, "input_forget": False}
+    GATES: ClassVar = 4
+    FUNCTIONS: ClassVar = ("Sigmoid", "Tanh", "Tanh")
+
+    def infer(self) -> Sequence[Attribute]:
+        states = [("initial_h", self.initial_h, 0), ("initial_c", self.initial_c, 0)]
+        return self.infer_recurrent([("b", self.b, 8), *states, ("p", self.p, 3)], states=2)
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        x, w, r, b, lens, h, c, p = slots(arrays)
+        return self.run_layer(x, w, r, b, lens, h, c, peepholes=p)
+
+    def step(
+        self,
+        x: Array,
+        state: list[Array],
+        weights: tuple[Array, Array, Array],
+        peepholes: Array,
+        functions: Sequence[Function],
+    ) -> list[Array]:
+        (h, c), (f, g, last) = state, functions
+        size = h.shape[1]
+        into, out, forget, cell = gates(x, h, weights, size)
+        peep_in, peep_out, peep_forget = (peepholes[i * size : (i + 1) * size] for i in range(3))
+        into = f(self.clipped(into + peep_in * c))
+        forget = 1 - into if self.attr("input_forget") else f(self.clipped(forget + peep_forget * c))
+        c = forget * c + into * g(self.clipped(cell))
+        out = f(self.clipped(out + peep_out * c))
+        return [out * last(self.clipped(c)), c]
