@@ -16,8 +16,9 @@ from sardonyx.dialects.sx.constant import dense_attribute
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.node import NodeContext
 
-IGNORED = frozenset({"consumed_inputs", "broadcast"})
-"""Attributes without a meaning today: hints of opset 1, and Gemm's broadcast, which its operands show."""
+IGNORED = frozenset({"consumed_inputs", "broadcast", "output_sequence"})
+"""Attributes without a meaning today: hints of opset 1, Gemm's broadcast, which its operands show, and whether the
+first output of a recurrent layer is wanted, which its name says."""
 
 DTYPES = frozenset({"dtype", "to", "output_datatype"})
 """Attributes that name a dtype by ONNX's number; 0 stands for none."""
