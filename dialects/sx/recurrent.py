@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import opt_prop_def
+from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def
 
 from sardonyx.dialects.attributes import Shape, dims_of, tensor_type, unranked_type
 from sardonyx.dialects.base import SxOp
@@ -68,6 +68,12 @@ class RecurrentOp(SxOp):
     `clip` not negative. (C5) There are as many activations as the layer has, for each direction, all of them known.
     """
 
+    x = operand_def()
+    w = operand_def()
+    r = operand_def()
+    b = opt_operand_def()
+    sequence_lens = opt_operand_def()
+    initial_h = opt_operand_def()
     direction = opt_prop_def(StringAttr)
     hidden_size = opt_prop_def(IntegerAttr)
     layout = opt_prop_def(IntegerAttr)
@@ -80,10 +86,6 @@ class RecurrentOp(SxOp):
     GATES: ClassVar[int]
     FUNCTIONS: ClassVar[tuple[str, ...]]
 
-    x: SSAValue
-    w: SSAValue
-    r: SSAValue
-
     # ---- types
     def infer_recurrent(
         self, more: Sequence[tuple[str, SSAValue | None, int]] = (), states: int = 1
@@ -94,8 +96,9 @@ class RecurrentOp(SxOp):
             more: Further operands: name, value, and how many times hidden their last extent is (0: a state).
             states: The number of states.
         """
-        sequence_lens: SSAValue | None = getattr(self, "sequence_lens")  # noqa: B009  each layer has it at another place
+        sequence_lens = self.sequence_lens
         dtype = check_dtype(self, self.x, self.DTYPES, "(C1)", "x")
+        more = [("b", self.b, 2 * self.GATES), ("initial_h", self.initial_h, 0), *more]
         given = [("w", self.w, 0), ("r", self.r, 0), *more]
         for name, value, _ in given:
             if value is not None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
+from xdsl.irdl import irdl_op_definition, opt_operand_def, opt_prop_def, result_def
 
 from sardonyx.dialects.base import SEGMENTS, OnnxForm
 from sardonyx.dialects.evaluate import Array, EvalContext
@@ -24,12 +24,6 @@ class RnnOp(RecurrentOp):
 
     name = "sx.rnn"
     irdl_options = SEGMENTS
-    x = operand_def()
-    w = operand_def()
-    r = operand_def()
-    b = opt_operand_def()
-    sequence_lens = opt_operand_def()
-    initial_h = opt_operand_def()
     y = result_def()
     y_h = result_def()
     ONNX: ClassVar = OnnxForm("RNN", since=7)
@@ -37,7 +31,7 @@ class RnnOp(RecurrentOp):
     FUNCTIONS: ClassVar = ("Tanh",)
 
     def infer(self) -> Sequence[Attribute]:
-        return self.infer_recurrent([("b", self.b, 2), ("initial_h", self.initial_h, 0)])
+        return self.infer_recurrent()
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         return self.run_layer(*slots(arrays))
@@ -66,12 +60,6 @@ class GruOp(RecurrentOp):
 
     name = "sx.gru"
     irdl_options = SEGMENTS
-    x = operand_def()
-    w = operand_def()
-    r = operand_def()
-    b = opt_operand_def()
-    sequence_lens = opt_operand_def()
-    initial_h = opt_operand_def()
     linear_before_reset = opt_prop_def(IntegerAttr)
     y = result_def()
     y_h = result_def()
@@ -81,7 +69,7 @@ class GruOp(RecurrentOp):
     FUNCTIONS: ClassVar = ("Sigmoid", "Tanh")
 
     def infer(self) -> Sequence[Attribute]:
-        return self.infer_recurrent([("b", self.b, 6), ("initial_h", self.initial_h, 0)])
+        return self.infer_recurrent()
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         return self.run_layer(*slots(arrays))
@@ -127,12 +115,6 @@ class LstmOp(RecurrentOp):
 
     name = "sx.lstm"
     irdl_options = SEGMENTS
-    x = operand_def()
-    w = operand_def()
-    r = operand_def()
-    b = opt_operand_def()
-    sequence_lens = opt_operand_def()
-    initial_h = opt_operand_def()
     initial_c = opt_operand_def()
     p = opt_operand_def()
     input_forget = opt_prop_def(IntegerAttr)
@@ -145,8 +127,7 @@ class LstmOp(RecurrentOp):
     FUNCTIONS: ClassVar = ("Sigmoid", "Tanh", "Tanh")
 
     def infer(self) -> Sequence[Attribute]:
-        states = [("initial_h", self.initial_h, 0), ("initial_c", self.initial_c, 0)]
-        return self.infer_recurrent([("b", self.b, 8), *states, ("p", self.p, 3)], states=2)
+        return self.infer_recurrent([("initial_c", self.initial_c, 0), ("p", self.p, 3)], states=2)
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         x, w, r, b, lens, h, c, p = slots(arrays)
