@@ -38,7 +38,7 @@ def contrib(*names: str, domain: str = CONTRIB) -> Callable[[Adapter], Adapter]:
                     last.erase()
                 return import_opaquely(n, n.node.domain)
 
-        adapts(*names, domain=domain)(adapter)  # pyright: ignore[reportArgumentType]
+        adapts(*names, domain=domain)(adapter)
         return function
 
     return register

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from sardonyx.frontend.onnx.node import NodeContext
 
-Adapter = Callable[[NodeContext], Sequence[SSAValue]]
+Adapter = Callable[[NodeContext], Sequence[SSAValue | None]]
 
 ALWAYS = 10**9
 _ADAPTERS: dict[tuple[str, str], list[tuple[int, Adapter]]] = {}
