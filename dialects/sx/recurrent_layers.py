@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, opt_operand_def, opt_prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, result_def
 
 from sardonyx.dialects.base import SEGMENTS, OnnxForm
 from sardonyx.dialects.evaluate import Array, EvalContext
@@ -115,6 +115,12 @@ class LstmOp(RecurrentOp):
 
     name = "sx.lstm"
     irdl_options = SEGMENTS
+    x = operand_def()  # those of `RecurrentOp` again: an op's own operands come before inherited ones
+    w = operand_def()
+    r = operand_def()
+    b = opt_operand_def()
+    sequence_lens = opt_operand_def()
+    initial_h = opt_operand_def()
     initial_c = opt_operand_def()
     p = opt_operand_def()
     input_forget = opt_prop_def(IntegerAttr)
