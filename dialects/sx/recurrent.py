@@ -65,7 +65,7 @@ class RecurrentOp(SxOp):
 
     (C1) The operands have one dtype of `DTYPES`, `sequence_lens` is int32. (C2) The ranks are those above. (C3) The
     extents agree; `hidden_size`, where given, is that of `r`. (C4) `direction` is one of the three, `layout` 0 or 1,
-    `clip` not negative. (C5) There are as many activations as the layer has, for each direction, all of them known.
+    `clip` not negative. (C5) There are as many known activations as the layer has, for each direction (or for two where there is one).
     """
 
     x = operand_def()
@@ -174,6 +174,8 @@ class RecurrentOp(SxOp):
         """The activations of each direction."""
         dirs, count = self.directions(), len(self.FUNCTIONS)
         names: Sequence[str] = self.attr("activations") or self.FUNCTIONS * dirs
+        if len(names) == 2 * count and dirs == 1:
+            names = names[:count]  # the default that ONNX's schema of RNN states is for two directions
         if len(names) != dirs * count:
             raise self.fail(f"(C5) {len(names)} activations for {dirs} times {count}")
         alphas, betas = list(self.attr("activation_alpha") or ()), list(self.attr("activation_beta") or ())

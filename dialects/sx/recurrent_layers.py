@@ -108,7 +108,7 @@ class LstmOp(RecurrentOp):
 
     `i = f(x wi' + h ri' + pi c + bi)`, `f = f(x wf' + h rf' + pf c + bf)` (with `input_forget` 1 - i), `c' = f c +
     i g(x wc' + h rc' + bc)`, `o = f(x wo' + h ro' + po c' + bo)`, `h' = o h(c')`; the peepholes `p` [dirs, 3 * hidden]
-    are pi, po, pf.
+    are pi, po, pf. `clip` bounds what enters the gates and g, not the cell, as onnxruntime has it.
 
     The constraints are those of `RecurrentOp`, with four gates and the activations f (sigmoid), g and h (tanh).
     """
@@ -155,4 +155,4 @@ class LstmOp(RecurrentOp):
         forget = 1 - into if self.attr("input_forget") else f(self.clipped(forget + peep_forget * c))
         c = forget * c + into * g(self.clipped(cell))
         out = f(self.clipped(out + peep_out * c))
-        return [out * last(self.clipped(c)), c]
+        return [out * last(c), c]
