@@ -21,6 +21,7 @@ from sardonyx.backends.onnx.build import build
 from sardonyx.backends.onnx.emit import Skeleton
 from sardonyx.backends.onnx.inputs import is_weight
 from sardonyx.backends.onnx.options import ExportOptions
+from sardonyx.backends.onnx.stream import can_stream, write_inside
 from sardonyx.backends.onnx.tensors import fill, place, raw_view, stored_size
 from sardonyx.dialects.files import write_files, write_whole
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
@@ -89,7 +90,10 @@ def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
             hint="save_as_external_data=True writes them beside the model",
         )
     if not external or not any(is_weight(content) for content in skeleton.contents.values()):
-        write_whole(path, whole_proto(skeleton).SerializeToString(deterministic=True))
+        if can_stream(skeleton):
+            write_files([(path, lambda file: write_inside(skeleton, file))])
+        else:
+            write_whole(path, whole_proto(skeleton).SerializeToString(deterministic=True))
         return
     beside = path.with_name(f"{path.stem}_data")
     if beside.is_dir() or beside == path:

@@ -11,6 +11,7 @@ from typing import Any
 
 import large_export
 import numpy as np
+import onnx
 import pytest
 
 import sardonyx as sx
@@ -62,3 +63,35 @@ def test_weights_that_are_gone_when_they_are_copied(tmp_path: Path) -> None:
     with pytest.raises(sx.SardonyxError, match="weight 'w0' cannot be read"):
         graph.export_onnx(tmp_path / "target.onnx", save_as_external_data=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a"]
+
+
+def test_a_stream_is_the_serialised_model(tmp_path: Path) -> None:
+    """Weights of many dtypes, from memory and from files, tensors that hold their contents, and fields of all kinds."""
+    from onnx_models import info, model, node
+
+    weights = {"w": np.arange(3, dtype="f4"), "e": np.zeros((0, 2), "f4"), "i": np.arange(300), "b": np.array([True])}
+    proto = model([node("Mul", "x w", "y")], [info("x", ["n", 3])], [info("y", ["n", 3])], weights,
+                  producer_name="somebody", doc_string="a model")  # fmt: skip
+    proto.graph.doc_string = "a graph"
+    proto.graph.initializer.append(onnx.helper.make_tensor("old", onnx.TensorProto.FLOAT, [2], [1.0, 2.0]))
+    proto.graph.value_info.add(name="z")
+    proto.metadata_props.add(key="k", value="v")
+    found = OnnxModel.from_proto(proto)
+    found.set_initializer("big", np.arange(70_000, dtype="f8"))
+    for name, made in (("a", found), ("b", OnnxModel.from_graph(found.compile()))):
+        made.save(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == made.to_proto().SerializeToString(deterministic=True)
+    source = large_export.make_model(tmp_path / "c", 1 << 20)
+    made = OnnxModel.open(source)
+    made.save(tmp_path / "d")
+    assert (tmp_path / "d").read_bytes() == made.to_proto().SerializeToString(deterministic=True)
+
+
+def test_fields_that_onnx_does_not_know_survive(tmp_path: Path) -> None:
+    from onnx_models import info, model, node
+
+    data = model([node("Neg", "x", "y")], [info("x", [3])], [info("y", [3])]).SerializeToString()
+    data += b"\xfa\x3e\x02hi"  # field 1007
+    found = OnnxModel.from_proto(onnx.ModelProto.FromString(data))
+    found.save(tmp_path / "m")
+    assert b"\xfa\x3e\x02hi" in (tmp_path / "m").read_bytes()
