@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
-from sardonyx.backends.llvm.codegen.text import FunctionBuilder, LType
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
 from sardonyx.backends.llvm.codegen.widen import fold, memory_type, value_type
 from sardonyx.dialects.kernel.ops import TurnOp
 
 MOST_LANES = 8
+RUN = 64
+"""Columns that are turned for all rows before the next ones."""
 WIDE = 2
 """Blocks of columns that are turned at a time, so that a line of the cache is read once."""
 
@@ -49,21 +51,32 @@ def _turn(e: KernelEmitter, op: TurnOp) -> None:
     wide = element.with_lanes(lanes)
 
     def blocks(count: int, columns_from: str, columns_to: str, rows_to: str) -> None:
-        def column(c: str, _: list[str]) -> list[str]:
+        """Runs of columns outside, so that what is written stays in cache until its lines are full."""
+
+        def run(first: str, _: list[str]) -> list[str]:
+            end = first if count == 1 else b.intrinsic("llvm.smin", I64, [(I64, fold(b, "add", first, str(RUN))),
+                                                                          (I64, columns_to)])  # fmt: skip
+
             def row(r: str, _: list[str]) -> list[str]:
-                for part in range(count):
-                    start = fold(b, "add", c, str(part * lanes))
-                    given = [
-                        b.load(wide, at(source, fold(b, "add", r, str(k)), source_row, start)) for k in range(lanes)
-                    ]
-                    for k, text in enumerate(_exchange(b, wide, given)):
-                        b.store(wide, text, at(target, fold(b, "add", start, str(k)), target_row, r))
+                def column(c: str, _: list[str]) -> list[str]:
+                    for part in range(count):
+                        one_block(r, fold(b, "add", c, str(part * lanes)))
+                    return []
+
+                if count == 1:
+                    return column(first, [])
+                b.loop(first, end, str(count * lanes), column)
                 return []
 
             b.loop("0", rows_to, str(lanes), row)
             return []
 
-        b.loop(columns_from, columns_to, str(count * lanes), column)
+        b.loop(columns_from, columns_to, str(lanes if count == 1 else RUN), run)
+
+    def one_block(r: str, c: str) -> None:
+        given = [b.load(wide, at(source, fold(b, "add", r, str(k)), source_row, c)) for k in range(lanes)]
+        for k, text in enumerate(_exchange(b, wide, given)):
+            b.store(wide, text, at(target, fold(b, "add", c, str(k)), target_row, r))
 
     whole_rows = _whole(b, rows, lanes)
     many, whole_columns = _whole(b, columns, WIDE * lanes), _whole(b, columns, lanes)
@@ -77,7 +90,7 @@ def _whole(b: FunctionBuilder, extent: str, group: int) -> str:
     """The largest multiple of a power of two in an extent."""
     if not extent.startswith("%"):
         return str(int(extent) // group * group)
-    return b.binary("and", LType("i64"), extent, str(-group))
+    return b.binary("and", I64, extent, str(-group))
 
 
 def _exchange(b: FunctionBuilder, ty: LType, rows: Sequence[str]) -> list[str]:

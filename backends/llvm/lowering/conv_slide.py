@@ -21,9 +21,11 @@ from sardonyx.dialects.dims import Dim
 
 WINDOWS = 8
 """Windows that are computed at a time: their sums, and a row of weights, stay in registers."""
-SMALLEST_UNIT = 64
+SMALLEST_PART = 48
 """Channels that one chunk takes at least, where the rows are few."""
 MANY_ROWS = 32
+EVEN = 8
+"""What the number of chunks should be a multiple of, so that each thread gets as many."""
 MAX_TAPS = 32
 """Cells of a row up to which they are written out."""
 
@@ -92,9 +94,11 @@ class Slide:
     def _channel_parts(self, rows: Dim) -> tuple[int, int]:
         """Into how many parts the channels are cut, and their length."""
         known, channels = rows.static_value, self.shape.channels.static_value
-        if known is None or channels is None or known >= MANY_ROWS or channels < 2 * SMALLEST_UNIT:
+        if not known or channels is None or known >= MANY_ROWS or channels < 2 * SMALLEST_PART:
             return 1, channels or 0
-        parts = min(-(-MANY_ROWS // max(known, 1)), channels // SMALLEST_UNIT)
+        most = channels // SMALLEST_PART
+        even = [p for p in range(1, most + 1) if known * p % EVEN == 0 and known * p >= MANY_ROWS]
+        parts = even[0] if even else min(-(-MANY_ROWS // known), most)
         each = -(-channels // parts // 16) * 16
         return -(-channels // each), each
 

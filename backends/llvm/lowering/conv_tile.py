@@ -28,7 +28,7 @@ from sardonyx.dialects.sx.constant import ConstantOp
 
 ROWS = 96
 """Pixels of a block: what they read stays in the second-level cache while the panels of weights pass by."""
-COLUMNS = 112
+COLUMNS = 224
 """Pixels of a block where they are the columns."""
 UNITS = 16
 """Into at least so many parts the work is cut, if it has that many."""
@@ -97,12 +97,12 @@ class Grid:
 
 def _grid(plan: Plan, planes: Dim, pixels: Dim, group: int, per_group: Dim, width: int) -> Grid:
     rows = ROWS
-    known = pixels.static_value
-    if known is not None:
+    known, number = pixels.static_value, planes.static_value
+    if known:
         blocks = max(1, round(known / ROWS))
-        rows = max(1, -(-known // blocks))
-        if blocks > 1:
-            rows = -(-rows // 6) * 6
+        if blocks >= UNITS > (number or 1) * group:
+            blocks = round(blocks / UNITS) * UNITS  # as many for each thread
+        rows = -(-known // blocks)
     body = plan.body
     units = plan.product(plan.count([planes, group]), plan.dim(pixels.ceildiv(rows)))
     panels = plan.dim(per_group.ceildiv(width))
@@ -282,7 +282,10 @@ def pointwise_planes(
     point = None if stage is None else stage(kernel)
     m, n, k = kernel.extent(per_group), kernel.extent(pixels), kernel.extent(inner)
     known = pixels.static_value
-    width = COLUMNS if known is None else max(16, -(-known // max(1, round(known / COLUMNS)) // 16) * 16)
+    width = COLUMNS
+    if known:
+        parts = UNITS * -(-known // (UNITS * COLUMNS)) if known >= UNITS * 16 else -(-known // COLUMNS)
+        width = -(-known // parts // 8) * 8
     blocks = kernel.extent(pixels.ceildiv(width))
     one = kernel.index(1)
 
