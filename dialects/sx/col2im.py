@@ -84,7 +84,7 @@ class Col2ImOp(SxOp):
         block, image = known_ints(self.block_shape), known_ints(self.image_shape)
         if block is not None and min(block, default=1) < 1:
             raise self.fail(f"(C4) block_shape {list(block)} is not positive")
-        self._ints("strides", rank, 1, 1), self._ints("dilations", rank, 1, 1), self._ints("pads", 2 * rank, 0, 0)
+        self._blocks([0] * rank, [1] * rank)  # checks strides, dilations and pads
         if block is not None and image is not None:
             blocks = self._blocks(image, block)
             if min(blocks, default=1) < 1:

@@ -166,8 +166,8 @@ class STFTOp(SxOp):
 
     (C1) The dtype is one of `DTYPES`, that of `window` the same; `frame_step` and `frame_length` are one int32 or int64
     number each. (C2) The signal has rank 3 and a last extent of 1 or 2; the window has rank 1. (C3) Step and length are
-    positive. (C4) `frame_length` is the window's. (C5) The signal is no shorter than a frame. (C6) `onesided` takes real
-    numbers.
+    positive. (C4) `frame_length` is the window's. (C5) The signal is no shorter than a frame. (C6) `onesided` takes
+    real numbers.
     """
 
     name = "sx.stft"
@@ -231,7 +231,7 @@ class STFTOp(SxOp):
         cut = as_complex(x)[:, at]
         if window is not None:
             cut = cut * (window if window.dtype == np.float32 else double(window))
-        spectrum = np.fft.rfft(cut.real, axis=-1) if onesided else np.fft.fft(cut, axis=-1)
+        spectrum = np.fft.rfft(np.real(cut), axis=-1) if onesided else np.fft.fft(cut, axis=-1)
         return [narrow(as_pairs(spectrum), x.dtype)]
 
 

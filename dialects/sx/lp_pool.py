@@ -190,8 +190,8 @@ class MaxUnpoolOp(SxOp):
                 raise self.fail(f"(C4) output_shape has {count} entries for rank {len(dims)}")
             stated = elements(self.output_shape, len(dims)) if count is not None else (None,) * len(dims)
             for i, (entry, least) in enumerate(zip(stated, out, strict=True)):
-                numbers = None if entry is None else entry.static_value, least.static_value
-                if None not in numbers and (numbers[0] != numbers[1] if i < 2 else numbers[0] < numbers[1]):  # pyright: ignore[reportOptionalOperand]
+                have, need = None if entry is None else entry.static_value, least.static_value
+                if have is not None and need is not None and (have != need if i < 2 else have < need):
                     raise self.fail(f"(C4) output_shape has {entry} at axis {i}, where {least} follows")
                 out[i] = fresh_dim() if entry is None else entry
         check_allocation(self, dtype, out, "(C3)")

@@ -112,7 +112,7 @@ class NonMaxSuppressionOp(SxOp):
         if any(a is not None and a.size != 1 for a in rest):
             raise refuse(self, "thresholds and limit are one element each")
         limit, iou, threshold = (None if a is None else a.reshape(-1)[0] for a in rest)
-        overlap = np.float32(0) if iou is None else iou
+        overlap = 0.0 if iou is None else float(iou)
         if not 0 <= overlap <= 1:
             raise refuse(self, f"iou_threshold is {overlap}, not in [0, 1]")
         centered = bool(self.attr("center_point_box"))

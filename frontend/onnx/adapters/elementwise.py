@@ -84,14 +84,13 @@ def _dropout_1(n: NodeContext) -> Sequence[SSAValue]:
     """`is_test` chose the mode, which was training by default; the mask had the operand's dtype."""
     ratio = n.attr("ratio")
     if n.attr("is_test", 0) or not ratio:
-        return _dropout(n)
+        return _keep_all(n)
     x = n.required(0)
     op = n.op("dropout", x, n.constant(ratio, dtype_of(x)), n.constant(True, bool_))
     return [op.results[0], n("cast", op.results[1], to=dtype_of(x))] if n.wanted(1) else op.results[:1]
 
 
-@adapts("Dropout", until=11)
-def _dropout(n: NodeContext) -> Sequence[SSAValue]:
+def _keep_all(n: NodeContext) -> Sequence[SSAValue]:
     """At inference the identity; nothing is dropped, so the mask is true everywhere."""
     x = n.required(0)
     out = [n("identity", x)]
@@ -101,9 +100,12 @@ def _dropout(n: NodeContext) -> Sequence[SSAValue]:
     return out
 
 
+adapts("Dropout", until=11)(_keep_all)
+
+
 @adapts("Dropout")
 def _dropout_12(n: NodeContext) -> Sequence[SSAValue]:
     """The mode is an input; a constant one, or a ratio of 0, needs no random numbers."""
     if n.input(2) is None or constant_item(n.input(2)) is False or constant_item(n.input(1)) == 0:
-        return _dropout(n)
+        return _keep_all(n)
     return n.op("dropout", n.required(0), n.input(1), n.input(2), seed=n.attr("seed")).results
