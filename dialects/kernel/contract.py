@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -48,6 +48,10 @@ class ContractOp(IRDLOperation):
     `accumulate` starts the sums from what C holds. `least_rows` promises that m is at least so much, which spares code
     for small remainders of rows.
 
+    **Pairs** (`pairs`): A and B hold int16 and C int32. k counts pairs of neighbouring elements, as do the offsets and
+    strides of A and B: B lies in panels [ceil(n / W)][k][W][2]. A step adds both products of a pair, in one instruction
+    where the target has one. Sums wrap around.
+
     **Types.** Integers wrap around; i1 multiplies by `and` and adds by `or`; 16-bit floats are summed in float32, and
     C then holds float32 or that 16-bit type (rounded once).
 
@@ -61,7 +65,7 @@ class ContractOp(IRDLOperation):
     the tile in the first-level cache.
 
     (C1) Three extents, three offsets, five strides; `rows` has none or four operands, `segments` pairs. (C2) An
-    epilogue has the arguments above and yields one value of C's element type.
+    epilogue has the arguments above and yields one value of C's element type. (C3) With `pairs` the types are those.
     """
 
     name = "kernel.contract"
@@ -76,6 +80,7 @@ class ContractOp(IRDLOperation):
     accumulate = opt_prop_def(UnitAttr)
     packed = opt_prop_def(IntegerAttr)
     least_rows = opt_prop_def(IntegerAttr)
+    pairs = opt_prop_def(UnitAttr)
     epilogue = opt_region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -95,6 +100,7 @@ class ContractOp(IRDLOperation):
         segments: Sequence[SSAValue] = (),
         epilogue: Region | None = None,
         least_rows: int = 0,
+        pairs: bool = False,
     ) -> None:
         super().__init__(
             operands=[*buffers, list(extents), list(offsets), list(strides), list(rows), list(segments)],
@@ -102,6 +108,7 @@ class ContractOp(IRDLOperation):
                 "accumulate": UnitAttr() if accumulate else None,
                 "packed": None if packed is None else IntegerAttr(packed, i64),
                 "least_rows": IntegerAttr(least_rows, i64) if least_rows else None,
+                "pairs": UnitAttr() if pairs else None,
             },
             regions=[[] if epilogue is None else [epilogue]],
         )
@@ -112,6 +119,9 @@ class ContractOp(IRDLOperation):
             raise VerifyException(
                 "(C1) a contraction has 3 extents, 3 offsets, 5 strides, 0 or 4 rows, and segments in pairs"
             )
+        elements = [buffer.type.element for buffer in (self.a, self.b)]  # pyright: ignore[reportAttributeAccessIssue]
+        if self.pairs is not None and elements != [IntegerType(16)] * 2:
+            raise VerifyException("(C3) the operands of a contraction of pairs hold 16-bit integers")
         if self.epilogue is None:
             return
         block = self.epilogue.block

@@ -14,10 +14,10 @@ K_BLOCK = 512
 stay in the second-level one."""
 
 
-def tile_rows(target: Target, vectors: int) -> int:
-    """The rows of a tile: its accumulators, a step's vectors of B and one of A (and a product, where nothing fuses) are
-    in registers."""
-    spare = 1 if target.has_fma else 2
+def tile_rows(target: Target, vectors: int, fused: bool | None = None) -> int:
+    """The rows of a tile: its accumulators, a step's vectors of B and one of A are in registers, and the product, where
+    it is not added in the same instruction (`fused`, by default what the target has for floats)."""
+    spare = 1 if (target.has_fma if fused is None else fused) else 3
     return max(1, min(TALLEST, (target.registers - vectors - spare) // vectors))
 
 
@@ -25,7 +25,8 @@ def tile_vectors(target: Target, lanes: int, m: int | None, n: int | None) -> in
     """The vectors of columns of a tile for that many rows and columns, None where only the run knows."""
     large = target.registers >= 32
     if m is not None and 0 < m <= 4:
-        vectors = ({1: 8, 2: 6} if large else {1: 8, 2: 4}).get(m, 6 if large else 3)
+        many = 6 if target.vector_bits == 512 else 5
+        vectors = ({1: 8, 2: 6} if large else {1: 8, 2: 4}).get(m, many if large else 3)
     elif m is not None and m <= 8 and not large and m not in (5, 6):
         vectors = 3
     else:

@@ -15,7 +15,7 @@ from sardonyx.backends.llvm.codegen.contract_shape import whole_groups
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
 from sardonyx.backends.llvm.codegen.memory import load_lanes, store_lanes
-from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType, Target
 from sardonyx.backends.llvm.codegen.widen import Value, fold, from_memory, memory_type, to_memory
 
 
@@ -84,6 +84,18 @@ class Problem:
     epilogue: Epilogue | None = None
     first: str | None = None
     last: str | None = None
+    pairs: bool = False
+
+    def is_fused(self, target: Target) -> bool:
+        """Whether one instruction multiplies and adds."""
+        if self.pairs:
+            return has_dot(target)
+        return self.sum.is_float and target.has_fma
+
+
+def has_dot(target: Target) -> bool:
+    """Whether the target adds products of pairs of int16 in one instruction."""
+    return target.vector_bits == 512 and "+avx512vnni" in target.features.split(",")
 
 
 UNROLL = 4
@@ -247,12 +259,14 @@ def _multiply(
                 element = _read(b, p.a.element, p.sum, b.gep(p.a.element, a_rows[r], k_offset), None)
                 spread = b.splat(wide, element)
                 for v in range(tile.vectors):
-                    out.append(_multiply_add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
+                    add = add_pairs if p.pairs else _multiply_add
+                    out.append(add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
             sums = out
         return sums
 
     state, start = list(sums), "0"
-    if tile.lanes and tile.rows * tile.vectors >= LARGE_TILE and p.k not in ("0", "1", "2", "3"):
+    simple = p.sum.is_float or p.is_fused(b.target)  # LLVM would hold the products of several steps, and spill sums
+    if simple and tile.lanes and tile.rows * tile.vectors >= LARGE_TILE and p.k not in ("0", "1", "2", "3"):
         start = whole_groups(b, "0", p.k, UNROLL)
         state = b.loop("0", start, str(UNROLL), lambda k, s: turn(k, s, UNROLL), [(wide, s) for s in state])
     if start == p.k:
@@ -308,6 +322,29 @@ def _multiply_add(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> 
     if ty.scalar == "i1":
         return b.binary("or", ty, total, b.binary("and", ty, x, y))
     return b.binary("add", ty, total, b.binary("mul", ty, x, y))
+
+
+def add_pairs(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> str:
+    """total + x0 * y0 + x1 * y1 per lane, for i32 lanes that hold two int16."""
+    target = b.target
+    on = set(target.features.split(","))
+    if ty.lanes == 16 and has_dot(target):
+        return b.intrinsic("llvm.x86.avx512.vpdpwssd.512", ty, [(ty, total), (ty, x), (ty, y)], suffix="")
+    names = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
+    if target.triple.startswith("x86_64") and ty.lanes in names and (ty.lanes < 16 or "+avx512bw" in on):
+        halves = LType("i16", 2 * ty.lanes)
+        operands = [(halves, b.bitcast(ty, v, halves)) for v in (x, y)]
+        return b.binary("add", ty, total, b.intrinsic(names[ty.lanes], ty, operands, suffix=""))
+
+    def low(v: str) -> str:
+        return b.binary("ashr", ty, b.binary("shl", ty, v, b.const(ty, 16)), b.const(ty, 16))
+
+    def high(v: str) -> str:
+        return b.binary("ashr", ty, v, b.const(ty, 16))
+
+    for part in (low, high):
+        total = b.binary("add", ty, total, b.binary("mul", ty, part(x), part(y)))
+    return total
 
 
 def _at(b: FunctionBuilder, element: LType, pointer: str, vector: int, tile: Tile) -> str:

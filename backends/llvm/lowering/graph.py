@@ -16,7 +16,7 @@ from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
-from sardonyx.dialects.types import describe_type, is_tensor
+from sardonyx.dialects.types import describe_type, is_numeric
 from sardonyx.errors import SardonyxError, UnsupportedError
 
 FAMILIES = (
@@ -25,6 +25,7 @@ FAMILIES = (
     "pad",
     "gather",
     "matmul",
+    "matmul_integer",
     "conv",
     "pool",
     "scalar_unary",
@@ -58,14 +59,14 @@ def has_native_form(op: object) -> bool:
 
 
 def nested_value(op: Operation) -> str | None:
-    """The type of an operand or result that is no tensor; None where all are tensors."""
-    return next((describe_type(v.type) for v in (*op.operands, *op.results) if not is_tensor(v.type)), None)
+    """The type of an operand or result that is no tensor of numbers; None where all are."""
+    return next((describe_type(v.type) for v in (*op.operands, *op.results) if not is_numeric(v.type)), None)
 
 
 def _refuse_inputs(module: ModuleOp) -> None:
     """Refuse a graph that takes sequences or optionals."""
     for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True):
-        if not is_tensor(argument.type):
+        if not is_numeric(argument.type):
             raise UnsupportedError(
                 f"the input '{name}' is a {describe_type(argument.type)}, which has no native form yet",
                 hint="finalize(fallback=True) runs what takes it by the reference",

@@ -38,12 +38,16 @@ SMALLEST_UNIT = 1 << 19
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in a plan-level buffer, with its strides in elements; `packed` is the width of its panels, if any."""
+    """A matrix in a plan-level buffer, with its strides in elements; `packed` is the width of its panels, if any.
+
+    With `pairs` the columns of A and the rows of B are pairs of int16.
+    """
 
     buffer: SSAValue
     row: Dim
     column: Dim
     packed: int | None = None
+    pairs: bool = False
 
 
 def contract(
@@ -84,7 +88,7 @@ def contract(
         offsets = [at.index(o) for o in (a_at, b_at, at.plus(at.times(row, sizes[1]), column))]
         made = region(at, dtype, point, row, column)
         at.add(ContractOp((reads[0], reads[1], write), extents, offsets, [*strides, sizes[1]],
-                          packed=b.packed, epilogue=made, least_rows=least))  # fmt: skip
+                          packed=b.packed, epilogue=made, least_rows=least, pairs=b.pairs))  # fmt: skip
 
     def product(at: Body, a_at: IndexLike, b_at: IndexLike, row: IndexLike) -> None:
         if by_dot:
@@ -292,12 +296,12 @@ def _matmul(plan: Plan, op: MatMulOp, fused: Fused | None) -> None:
     blocks = [plan.count([m, k]), panel_block(plan, k, n, panels.packed or 1) if panels else plan.count([k, n])]
     batch: list[tuple[SSAValue, SSAValue, SSAValue]] = []
     for at, dims in enumerate(extents):
-        steps = [_batch_stride(plan, line[at], block) for line, block in zip(lines, blocks, strict=True)]
+        steps = [batch_stride(plan, line[at], block) for line, block in zip(lines, blocks, strict=True)]
         batch.append((plan.count(dims), steps[0], steps[1]))
     contract(plan, "matmul", dtype, left, right, target, (m, n, k), batch, stage)
 
 
-def _batch_stride(plan: Plan, line: Any, block: SSAValue) -> SSAValue:
+def batch_stride(plan: Plan, line: Any, block: SSAValue) -> SSAValue:
     """The stride of one operand along a merged batch axis (see `merge_dims`)."""
     mode, extent, below = line
     if mode == "one":
