@@ -7,6 +7,7 @@ in text written by hand) is read as a symbol of its own that equals no other.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -119,6 +120,32 @@ class WeightAttr(Data[WeightRef]):
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string_literal(self.data.key)
+
+
+@irdl_attr_definition
+class StringsAttr(Data[tuple[str, ...]]):
+    """The elements of a tensor of strings, in row-major order.
+
+    In text they are escaped as in JSON (xDSL reads what is beyond ASCII otherwise than it prints it).
+    """
+
+    name = "sx.strings"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[str, ...]:
+        def element() -> str:
+            literal = parser.parse_str_literal()
+            try:
+                return json.loads(f'"{literal}"')
+            except ValueError:
+                parser.raise_error(f"{literal!r} is no JSON string")
+
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, element))
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<")
+        printer.print_list(self.data, lambda text: printer.print_string_literal(json.dumps(text)[1:-1]))
+        printer.print_string(">")
 
 
 # ---- tensor types

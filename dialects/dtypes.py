@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class DType:
     """An element type.
 
-    `kind` is 'b' (bool), 'i' (signed), 'u' (unsigned) or 'f' (float); `bits` is the width of an element's value,
-    `onnx` its number in `onnx.TensorProto.DataType`, `text` the IR's spelling, and `array` the name of NumPy's dtype
-    (of one of `ml_dtypes` where NumPy has none) if it differs. Compares equal to the NumPy dtype and the name it stands
-    for.
+    `kind` is 'b' (bool), 'i' (signed), 'u' (unsigned), 'f' (float) or 's' (string); `bits` is the width of an
+    element's value, `onnx` its number in `onnx.TensorProto.DataType`, `text` the IR's spelling, and `array` the name of
+    NumPy's dtype (of one of `ml_dtypes` where NumPy has none) if it differs. Compares equal to the NumPy dtype and the
+    name it stands for.
     """
 
     name: str
@@ -97,6 +97,11 @@ class DType:
     def from_ir(ty: Attribute) -> DType | None:
         """The DType of an IR element type; None for any other attribute."""
         return _from_ir().get(ty)
+
+    @staticmethod
+    def of_array(array: Any) -> DType:
+        """The DType of an array that is known to be one of ours: one of objects holds strings."""
+        return DTYPES["string"] if array.dtype.kind == "O" else DType.of(array.dtype)
 
     @staticmethod
     def of(value: Any) -> DType:
@@ -173,8 +178,12 @@ SMALL_FLOATS = (float4e2m1, float6e2m3, float6e3m2, *FLOATS_8, float8e8m0)
 NARROW = SMALL_INTEGERS + SMALL_FLOATS
 """The dtypes in which data are stored only: they are moved, cast, quantised, and computed with as another dtype."""
 ANY = (*ALL, *NARROW)
+"""All dtypes of numbers. An op that allows these only moves elements, so it allows strings, too (`support`)."""
 
-DTYPES: dict[str, DType] = {t.name: t for t in ANY}
+string = DType("string", "s", 64, 8, "!sx.string", "object")
+"""Texts: arrays of Python's str, in the reference only."""
+
+DTYPES: dict[str, DType] = {t.name: t for t in (*ANY, string)}
 _SHORT = {"u" + t.text[2:]: t.name for t in ANY if t.kind == "u"} | {t.text: t.name for t in ANY}
 
 BY_ONNX: dict[int, DType] = {t.onnx: t for t in DTYPES.values()}
@@ -198,8 +207,9 @@ def _numpy_dtype(name: str) -> np.dtype[Any]:
 
 @cache
 def _by_array_name() -> dict[str, DType]:
-    """The dtypes by the name of NumPy's or `ml_dtypes`' dtype."""
-    return {t.array or t.name: t for t in DTYPES.values()}
+    """The dtypes by the name of NumPy's or `ml_dtypes`' dtype. An array of objects may hold anything: see
+    `of_array`."""
+    return {t.array or t.name: t for t in ANY}
 
 
 @cache
@@ -207,6 +217,10 @@ def _ir_type(name: str) -> Attribute:
     from xdsl.dialects import builtin
 
     dtype = DTYPES[name]
+    if dtype.kind == "s":
+        from sardonyx.dialects.string_type import StringType
+
+        return StringType()
     if dtype.is_float:
         return getattr(builtin, dtype.text)
     sign = builtin.Signedness.UNSIGNED if dtype.kind == "u" else builtin.Signedness.SIGNLESS

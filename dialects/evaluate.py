@@ -64,7 +64,11 @@ def evaluate_op(op: Operation, ctx: EvalContext) -> None:
         error.op = error.op or op.name
         raise error.at(locations.describe(op.location)) from None
     for result, array in zip(op.results, results, strict=True):
-        ctx.values[result] = np.asarray(array) if is_tensor(result.type) else array
+        if is_tensor(result.type):
+            array = np.asarray(array)
+            if array.dtype.kind == "U":  # an element of an array of strings
+                array = array.astype(object)
+        ctx.values[result] = array
 
 
 def evaluate_function(

@@ -41,20 +41,34 @@ class UnknownType(ParametrizedAttribute, TypeAttribute):
     name = "sx.unknown"
 
 
-TYPES = (SequenceType, OptionalType, UnknownType)
+@irdl_attr_definition
+class MapType(ParametrizedAttribute, TypeAttribute):
+    """A map from whole numbers or texts to scalars: a dict. `element` is the type of its values, a tensor of rank 0."""
+
+    name = "sx.map"
+    key: Attribute
+    element: Attribute
+
+
+TYPES = (SequenceType, OptionalType, UnknownType, MapType)
 
 
 def is_tensor(ty: Attribute) -> bool:
     return isinstance(ty, TensorType | UnrankedTensorType)
 
 
+def is_numeric(ty: Attribute) -> bool:
+    """Whether it is a tensor of numbers, not of strings."""
+    return is_tensor(ty) and dtype_of(ty).kind != "s"
+
+
 def is_container(ty: Attribute) -> bool:
-    return isinstance(ty, SequenceType | OptionalType)
+    return isinstance(ty, SequenceType | OptionalType | MapType)
 
 
 def innermost(ty: Attribute) -> Attribute:
-    """The type inside all sequences and optionals."""
-    while isinstance(ty, SequenceType | OptionalType):
+    """The type inside all sequences, optionals and maps."""
+    while isinstance(ty, SequenceType | OptionalType | MapType):
         ty = ty.element
     return ty
 
@@ -65,6 +79,8 @@ def describe_type(ty: Attribute) -> str:
         return f"seq({describe_type(ty.element)})"
     if isinstance(ty, OptionalType):
         return f"optional({describe_type(ty.element)})"
+    if isinstance(ty, MapType):
+        return f"map({DType.of(ty.key)}, {describe_type(ty.element)})"
     return str(dtype_of(ty)) if is_tensor(ty) else "unknown"
 
 
@@ -116,8 +132,8 @@ def join(a: Attribute, b: Attribute, free: frozenset[str] = frozenset(), nested:
         if isinstance(a, cls) and isinstance(b, cls):
             return cls(join(a.element, b.element, free, nested=True))
     if isinstance(a, OptionalType) != isinstance(b, OptionalType):  # a value is an optional that holds it
-        inner = [ty.element if isinstance(ty, OptionalType) else ty for ty in (a, b)]
-        return OptionalType(join(*inner, free, nested=True))
+        ours, theirs = (ty.element if isinstance(ty, OptionalType) else ty for ty in (a, b))
+        return OptionalType(join(ours, theirs, free, nested=True))
     if not is_tensor(a) or not is_tensor(b) or dtype_of(a) != dtype_of(b):
         raise InferenceError(f"the types {a} and {b} differ in kind or dtype")
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):

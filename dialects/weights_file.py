@@ -124,7 +124,7 @@ def read_weights(path: str | os.PathLike[str], wanted: Collection[str] | None = 
 
 def _entry(path: Path, key: str, entry: Any, base: int, size: int, stated: str | None) -> Weight:
     dtype = _BY_CODE.get(entry["dtype"]) if stated is None else DTYPES.get(stated)
-    if dtype is None or (stated is not None and (entry["dtype"] != "U8" or dtype.name in _CODES)):
+    if dtype is None or dtype.kind == "s" or (stated is not None and (entry["dtype"] != "U8" or dtype.name in _CODES)):
         raise ValueError(f"'{key}' has the dtype {entry['dtype']}, which is not supported")
     shape = tuple(int(s) for s in entry["shape"])
     start, end = (int(o) for o in entry["data_offsets"])

@@ -182,6 +182,8 @@ class Binding:
 
 def _to_array(what: str, dtype: DType, value: Any) -> Array:
     """The array of a tensor that the user gave; `what` names it in messages."""
+    if dtype.kind == "s":
+        return _strings(what, value)
     if isinstance(value, Tensor):
         if value.is_traced:
             raise InvalidArgumentError(f"{what} is a traced tensor: it has no contents")
@@ -196,6 +198,16 @@ def _to_array(what: str, dtype: DType, value: Any) -> Array:
         raise InvalidArgumentError(f"{what} is no tensor, but {type(value).__name__}")
     if array.dtype != dtype.numpy:
         raise InvalidArgumentError(f"{what} has dtype {array.dtype}, expected {dtype}; convert it first (astype)")
+    return array
+
+
+def _strings(what: str, value: Any) -> Array:
+    """The array of str that the user gave as an array or nested lists."""
+    array = value.numpy() if isinstance(value, Tensor) and not value.is_traced else np.asarray(value, object)
+    flat = array.reshape(-1).tolist()
+    if not all(isinstance(text, str) for text in flat):
+        wrong = next(type(text).__name__ for text in flat if not isinstance(text, str))
+        raise InvalidArgumentError(f"{what} holds strings, but an element is of type {wrong}")
     return array
 
 

@@ -98,7 +98,9 @@ class Tensor:
         dtype = self._array.dtype
         known = _dtypes.get(dtype)
         if known is None:
-            known = _dtypes[dtype] = DType.of(dtype)
+            known = DType.of_array(self._array)
+            if known.kind != "s":  # arrays of objects are checked each time that one is taken in
+                _dtypes[dtype] = known
         return known
 
     @property

@@ -52,7 +52,7 @@ def make_constant(array: Array, name: str = "folded", location: LocationAttr | N
     Small ones are dense. A large one is a weight whose key is made of its contents, so that it clashes with no other
     weight; the attribute carries the bytes, from where whoever owns the module's store takes them in.
     """
-    if array.nbytes <= MAX_DENSE_BYTES:
+    if array.nbytes <= MAX_DENSE_BYTES or array.dtype.kind == "O":
         return ConstantOp.dense(array, location)
     import numpy as np
 

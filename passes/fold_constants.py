@@ -54,7 +54,7 @@ class FoldPattern(SxPattern[SxOp]):
         made: list[ConstantOp | None] = []
         for result in op.results:
             array = ctx.values[result]
-            if DType.of(array.dtype) != dtype_of(result):
+            if DType.of_array(array) != dtype_of(result):
                 raise PassError(f"{op.name} evaluates to {array.dtype}, its type is {result.type}")
             constant = make_constant(array, location=location) if result in used else None
             if constant is not None:

@@ -47,7 +47,7 @@ def is_filled_with(value: SSAValue | None, number: float, negative_zero: bool = 
     have the right sign."""
     filled = defined_by(value, ConstantOfShapeOp)
     array = small_array(value) if filled is None else filled.element()
-    if array is None or not array.size:
+    if array is None or not array.size or array.dtype.kind == "O":
         return False
     import numpy as np
 

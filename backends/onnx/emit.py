@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, ModuleOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from sardonyx.backends.onnx import metadata
@@ -263,10 +263,10 @@ class _Emitter:
         value = op.value
         if isinstance(value, WeightAttr):
             self._add_initializer(self.graph, name, self._weight(value))
-        elif self._is_outermost(op):
+        elif self._is_outermost(op) and isinstance(value, DenseIntOrFPElementsAttr):
             self._add_initializer(graph, name, dense_array(value))
         elif all(tensor.name != name for tensor in graph.initializer):
-            graph.initializer.append(tensor_from_array(name, dense_array(value)))
+            graph.initializer.append(tensor_from_array(name, op.array()))
 
     def _weight(self, attr: WeightAttr) -> Weight:
         return attr.data.source or self.store[attr.data.key]

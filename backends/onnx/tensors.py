@@ -17,7 +17,8 @@ from xdsl.ir import Attribute
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.dtypes import BY_ONNX, DType
 from sardonyx.dialects.packing import pack, unpack
-from sardonyx.dialects.types import OptionalType, SequenceType, UnknownType
+from sardonyx.dialects.sx.strings import is_string, string_array
+from sardonyx.dialects.types import MapType, OptionalType, SequenceType, UnknownType
 from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
@@ -61,6 +62,9 @@ def type_text(ty: Attribute) -> str | None:
     if isinstance(ty, SequenceType | OptionalType):
         inner = type_text(ty.element)
         return None if inner is None else f"{'seq' if isinstance(ty, SequenceType) else 'optional'}({inner})"
+    if isinstance(ty, MapType):
+        key, value = (type_string(d).removeprefix("tensor") for d in (DType.of(ty.key), dtype_of(ty.element)))
+        return f"map({key.strip('()')}, {value.strip('()')})"
     return None if isinstance(ty, UnknownType) else type_string(dtype_of(ty))
 
 
@@ -93,6 +97,8 @@ def array_from_proto(proto: onnx.TensorProto, where: str) -> Array:
     if proto.data_location == onnx.TensorProto.EXTERNAL:
         raise InvalidArgumentError(f"{where}: its contents are in a file, which is not here")
     count = math.prod(shape)
+    if dtype.kind == "s":
+        return _strings(proto, shape, where)
     if proto.HasField("raw_data"):
         return _from_raw(proto.raw_data, dtype, shape, where)
     shared = dtype.packed and 8 % dtype.bits == 0
@@ -112,6 +118,19 @@ def array_from_proto(proto: onnx.TensorProto, where: str) -> Array:
         flat = flat.astype(dtype.numpy, copy=False)
     flat.flags.writeable = False
     return flat.reshape(shape)
+
+
+def _strings(proto: onnx.TensorProto, shape: tuple[int, ...], where: str) -> Array:
+    if len(proto.string_data) != math.prod(shape):
+        raise InvalidArgumentError(
+            f"{where}: dims {list(shape)} take {math.prod(shape)} strings, but it holds {len(proto.string_data)}"
+        )
+    try:
+        made = string_array([text.decode() for text in proto.string_data], shape)
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(f"{where}: a string is no valid UTF-8") from None
+    made.flags.writeable = False
+    return made
 
 
 def _from_raw(raw: bytes, dtype: DType, shape: tuple[int, ...], where: str) -> Array:
@@ -164,12 +183,15 @@ def raw_view(content: Weight | Array) -> memoryview:
 
 def fill(proto: onnx.TensorProto, content: Weight | Array) -> None:
     """Put the contents into the tensor."""
+    if not isinstance(content, Weight) and is_string(content):
+        proto.string_data.extend(text.encode() for text in content.reshape(-1))
+        return
     proto.raw_data = raw_bytes(content)
 
 
 def tensor_from_array(name: str, array: Array) -> onnx.TensorProto:
     """A tensor with the array's contents inside."""
-    proto = empty_tensor(name, DType.of(array.dtype), array.shape)
+    proto = empty_tensor(name, DType.of_array(array), array.shape)
     fill(proto, array)
     return proto
 

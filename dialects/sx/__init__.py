@@ -7,8 +7,9 @@ import inspect
 
 from xdsl.ir import Dialect
 
-from sardonyx.dialects.attributes import DimsAttr, WeightAttr
+from sardonyx.dialects.attributes import DimsAttr, StringsAttr, WeightAttr
 from sardonyx.dialects.base import OnnxForm, SxOp
+from sardonyx.dialects.string_type import StringType
 from sardonyx.dialects.sx.control import YieldOp
 from sardonyx.dialects.types import TYPES
 
@@ -39,4 +40,4 @@ BY_NAME: dict[str, type[SxOp]] = {cls.name: cls for cls in OPS}
 BY_ONNX: dict[tuple[str, str], type[SxOp]] = {
     (form.domain, form.name): cls for cls in OPS if isinstance(form := cls.ONNX, OnnxForm)
 }
-SX = Dialect("sx", [*OPS, YieldOp], [DimsAttr, WeightAttr, *TYPES])
+SX = Dialect("sx", [*OPS, YieldOp], [DimsAttr, WeightAttr, StringsAttr, StringType, *TYPES])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -12,11 +13,12 @@ from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
-from sardonyx.dialects.attributes import WeightAttr, WeightRef, dtype_of, static_shape, tensor_type
+from sardonyx.dialects.attributes import StringsAttr, WeightAttr, WeightRef, dtype_of, static_shape, tensor_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.dtypes import DType, string
 from sardonyx.dialects.evaluate import Array, EvalContext
+from sardonyx.dialects.sx.strings import string_array
 from sardonyx.dialects.weights import Weight, WeightStore
 from sardonyx.errors import MissingWeightError
 
@@ -56,11 +58,11 @@ def dense_array(attr: DenseIntOrFPElementsAttr[Any]) -> Array:
 class ConstantOp(SxOp):
     """A constant tensor.
 
-    (C1) `value` is dense (static shape) or a `#sx.weight`; the result type states its dtype and shape.
+    (C1) `value` is dense (static shape), a `#sx.weight`, or `#sx.strings`; the result type states its dtype and shape.
     """
 
     name = "sx.constant"
-    value = prop_def(DenseIntOrFPElementsAttr | WeightAttr)
+    value = prop_def(DenseIntOrFPElementsAttr | WeightAttr | StringsAttr)
     output = result_def()
     traits = traits_def(Pure(), ConstantLike())
     ONNX: ClassVar = OnnxForm("Constant", since=1)
@@ -68,12 +70,15 @@ class ConstantOp(SxOp):
     @classmethod
     def of(cls, array: Array, store: WeightStore, name: str = "w", location: LocationAttr | None = None) -> Self:
         """A constant of the array's contents: dense up to `MAX_DENSE_BYTES`, else a weight of the store."""
-        if array.nbytes <= MAX_DENSE_BYTES:
+        if array.nbytes <= MAX_DENSE_BYTES or array.dtype.kind == "O":
             return cls.dense(array, location)
         return cls.of_weight(store.add(array, name), location)
 
     @classmethod
     def dense(cls, array: Array, location: LocationAttr | None = None) -> Self:
+        if array.dtype.kind == "O":
+            ty = tensor_type(string, array.shape)
+            return cls.make(value=StringsAttr(tuple(array.reshape(-1))), location=location, result_types=[ty])
         return cls.make(value=dense_attribute(array), location=location)
 
     @classmethod
@@ -88,6 +93,10 @@ class ConstantOp(SxOp):
         ty = self.output.type
         if not isinstance(ty, TensorType) or static_shape(self.output) is None:
             raise self.fail(f"(C1) a weight's type is a tensor of static shape, not {ty}")
+        if isinstance(self.value, StringsAttr) != (dtype_of(ty) == string):
+            raise self.fail(f"(C1) the contents are of another kind than {ty}")
+        if isinstance(self.value, StringsAttr) and len(self.value.data) != math.prod(ty.get_shape()):
+            raise self.fail(f"(C1) {len(self.value.data)} strings do not fill {ty}")
         return [ty]
 
     def print(self, printer: Printer) -> None:
@@ -123,10 +132,12 @@ class ConstantOp(SxOp):
                     op=self.name,
                 )
             return source.array()
+        if isinstance(self.value, StringsAttr):
+            return string_array(self.value.data, static_shape(self.output) or ())
         return dense_array(self.value)
 
     def infer_values(self) -> Sequence[tuple[Dim | None, ...] | None]:
-        if isinstance(self.value, WeightAttr) or dtype_of(self.output).kind not in "ib":
+        if not isinstance(self.value, DenseIntOrFPElementsAttr) or dtype_of(self.output).kind not in "ib":
             return [None]
         return [tuple(Dim.of(int(v)) for v in self.array().reshape(-1))]
 

@@ -11,6 +11,7 @@ import numpy as np
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.evaluate import Array
+from sardonyx.dialects.sx import strings
 from sardonyx.errors import ExecutionError
 
 
@@ -73,11 +74,16 @@ def convert(array: Array, dtype: DType, saturating: bool = True, round_mode: str
 
     Floats to integers truncate, saturate when out of range, and NaN becomes 0; integers to narrower ones wrap; to bool
     is `!= 0` (NaN is true); to floats rounds once to nearest even. Floats to integers of fewer than 8 bits wrap, too
-    (infinities are 0), as ONNX's tests want it. To floats of 8 bits and fewer see `to_small_float`.
+    (infinities are 0), as ONNX's tests want it. To floats of 8 bits and fewer see `to_small_float`; strings see
+    `strings`.
     """
     array, target = np.asarray(array), dtype.numpy
     if array.dtype == target:
         return array
+    if dtype.kind == "s":
+        return strings.from_numbers(array)
+    if strings.is_string(array):
+        return strings.to_numbers(array, dtype)
     if array.dtype.kind == "V" and not is_float(array):  # integers of fewer than 8 bits
         array = array.astype(np.int8)
         if array.dtype == target:

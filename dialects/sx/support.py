@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from sardonyx.dialects.attributes import Shape, dims_of, dtype_of, tensor_type, unranked_type
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
-from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.dtypes import ANY, DType, string
 
 
 def is_unranked(value: SSAValue) -> bool:
@@ -61,7 +61,7 @@ def check_dtype(
     op: SxOp, value: SSAValue, allowed: Sequence[DType], constraint: str, what: str = "the operand"
 ) -> DType:
     dtype = dtype_of(value)
-    if dtype not in allowed:
+    if dtype not in allowed and not (allowed is ANY and dtype == string):
         raise op.fail(f"{constraint} {what} has dtype {dtype}; allowed: {', '.join(map(str, allowed))}")
     return dtype
 

@@ -210,6 +210,8 @@ class Importer:
         dtype = dtype_from_onnx(tensor.data_type, where)
         if dtype != dtype_of(argument):
             raise InvalidArgumentError(f"{where} is {dtype}, but the input of that name is {dtype_of(argument)}")
+        if dtype.kind == "s":
+            raise UnsupportedError(f"{where} is the default of an input of strings, which is not supported yet")
         if isinstance(content, Weight):
             return self._known(content)
         if tensor.name in self.files:

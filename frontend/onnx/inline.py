@@ -116,7 +116,7 @@ def _type_of(value: SSAValue | None) -> onnx.TypeProto:
     return onnx.TypeProto() if value is None else type_proto(value.type)
 
 
-def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAValue | None] | None:
+def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAValue] | None:
     """The branch of an If whose condition is a constant, in its place; None where the condition is not known."""
     from sardonyx.frontend.onnx.importer import Scope
 
@@ -140,7 +140,7 @@ def known_branch(importer: Importer, n: NodeContext, scope: Scope) -> list[SSAVa
     )
     n.expanded = True
     importer.body(graph, inner)
-    results: list[SSAValue | None] = []
+    results: list[SSAValue] = []
     for name in names:
         value = inner.find(name)
         if value is None:

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.onnx.tensors import array_from_proto
 from sardonyx.dialects.sx.constant import ConstantOp, dense_attribute
+from sardonyx.dialects.sx.strings import string_array
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.adapters.registry import adapts
 from sardonyx.frontend.onnx.node import NodeContext
@@ -33,7 +34,8 @@ def _constant(n: NodeContext) -> Sequence[SSAValue]:
     elif attribute.name in _PLAIN:
         array = np.array(n.attr(attribute.name), _PLAIN[attribute.name])
     else:
-        raise n.unsupported("strings are not supported yet")
+        texts = n.attr(attribute.name)
+        array = string_array([texts], ()) if isinstance(texts, str) else string_array(texts, (len(texts),))
     name = n.node.output[0] or "constant"
     return [n.importer.add(ConstantOp.of(array, n.importer.store, name, n.location)).results[0]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import onnx
 from xdsl.dialects.builtin import TensorType
@@ -56,7 +57,7 @@ def _graph(n: NodeContext, name: str) -> onnx.GraphProto:
 
 
 @adapts("If")
-def if_(n: NodeContext) -> Sequence[SSAValue | None]:
+def if_(n: NodeContext) -> Sequence[SSAValue]:
     known = known_branch(n.importer, n, n.scope)
     if known is not None:
         return known
@@ -127,9 +128,7 @@ def scan_8(n: NodeContext) -> Sequence[SSAValue]:
     return n.importer.add(op).results
 
 
-def _scan(
-    n: NodeContext, inputs: Sequence[SSAValue], count: int, properties: dict[str, tuple[int, ...]]
-) -> Sequence[SSAValue]:
+def _scan(n: NodeContext, inputs: Sequence[SSAValue], count: int, properties: dict[str, Any]) -> Sequence[SSAValue]:
     if not isinstance(count, int) or not 1 <= count <= len(inputs):
         raise InvalidArgumentError(f"num_scan_inputs {count} of {len(inputs)} inputs is out of range")
     axes = properties.get("scan_input_axes", (0,) * count)

@@ -10,7 +10,7 @@ from ort_oracle import run_node
 from xdsl.dialects.builtin import IntegerType, i1, i64
 
 from sardonyx.dialects import dtypes
-from sardonyx.dialects.dtypes import DTYPES
+from sardonyx.dialects.dtypes import ANY, DTYPES
 from sardonyx.errors import InferenceError
 
 CAST, LIKE = op("cast"), op("cast_like")
@@ -28,8 +28,8 @@ def cast(array, to):
     return got
 
 
-@pytest.mark.parametrize("to", DTYPES)
-@pytest.mark.parametrize("source", [n for n in DTYPES if n != "float8e8m0"])  # which has no 0
+@pytest.mark.parametrize("to", [t.name for t in ANY])
+@pytest.mark.parametrize("source", [t.name for t in ANY if t.name != "float8e8m0"])  # which has no 0
 def test_small_numbers_survive_every_pair(source, to):
     x = np.array([[0, 1], [1, 0]]).astype(DTYPES[source].numpy)
     got = cast(x, to)
@@ -146,7 +146,7 @@ def test_contents():
 
 def test_text_round_trip():
     x = value("float32", ["n"])
-    for to in DTYPES.values():
+    for to in ANY:
         line = round_trip(CAST.make(x, to=to))
         assert f"{{to = {to.ir}}}" in line
     assert round_trip(CAST.make(x, to=i1, saturate=False)).startswith("%0 = sx.cast %x0 {to = i1, saturate = false} :")

@@ -257,11 +257,9 @@ def test_sparse_constants(indices):
     [
         (6, node("Add", "x b", "y", broadcast=1, axis=3), sx.InvalidArgumentError, "does not fit ranks 3 and 1"),
         (11, node("Softmax", "x", "y", axis=7), sx.InvalidArgumentError, "axis 7 is out of range for rank 3"),
-        (13, node("Cast", "x", "y", to=8), sx.UnsupportedError, "string"),
         (13, node("Cast", "x", "y", to=99), sx.InvalidArgumentError, "99 is no element type"),
         (21, node("ConstantOfShape", "x", "y"), sx.InvalidArgumentError, "sx.constant_of_shape|C1"),
         (9, node("BatchNormalization", "x b b b b", "y q r s t"), sx.UnsupportedError, "saved_mean"),
-        (13, node("Constant", "", "y", value_string="a"), sx.UnsupportedError, "strings"),
     ],
 )
 def test_refusals_name_the_node(opset, made, error, text):
