@@ -13,6 +13,7 @@ from sardonyx.backends.llvm.lowering.conv_depthwise import depthwise
 from sardonyx.backends.llvm.lowering.conv_planes import depthwise_planes, fits_planes
 from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, require_fit
 from sardonyx.backends.llvm.lowering.conv_tile import convolve, pointwise_planes
+from sardonyx.backends.llvm.lowering.conv_transpose import convolve_phases, fits_phases
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, result_of, takes_epilogue
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
 from sardonyx.backends.llvm.lowering.region import Axis, axis, copy_nest, row_major, steps
@@ -68,7 +69,7 @@ def _reads_single_elements(fused: Fused) -> bool:
     return all(Dim.product(dims_of(leaf)).static_value == 1 for leaf in leaves)
 
 
-def _bias(op: ConvOp, last: bool, channels: Dim) -> Stage | None:
+def _bias(op: ConvOp | ConvTransposeOp, last: bool, channels: Dim) -> Stage | None:
     """Adds the bias in the compute dtype."""
     vector = op.b
     if vector is None:
@@ -101,6 +102,11 @@ def _conv_transpose(plan: Plan, op: ConvTransposeOp) -> None:
     windows = op.windows(w[2:])
     require_fit(plan, out[2:])
     full, before = _transposed_extents(op, windows, x[2:], out[2:])
+    if fits_phases(windows, before):
+        bias = chain(dtype, _bias(op, True, w[1] * group), None)
+        target = plan.new_buffer(op.output)
+        convolve_phases(plan, windows, (op.x, op.w), group, out, before, target, bias)
+        return
     inner, rows = x[1] // group, w[1]
     pixels, taps = Dim.product(x[2:]), Dim.product([rows, *windows.kernel])
     target = plan.new_buffer(op.output)

@@ -71,11 +71,16 @@ def weights_of(plan: Plan, value: SSAValue, group: int, dtype: DType, rows: int 
 def pack_weights(w: np.ndarray, group: int, width: int) -> np.ndarray:
     """[M, C / group, k1, …] as [group, panels, k, width], filled up with zeros."""
     m, channels = w.shape[:2]
-    per_group, inner = m // group, prod(w.shape[1:])
-    panels = max(1, -(-per_group // width))
-    rows = np.moveaxis(w.reshape(group, per_group, channels, *w.shape[2:]), (1, 2), (-1, -2))
-    padded = np.zeros((group, max(inner, 1), panels * width), w.dtype)
-    padded[:, :inner, :per_group] = rows.reshape(group, inner, per_group)
+    rows = np.moveaxis(w.reshape(group, m // group, channels, *w.shape[2:]), (1, 2), (-1, -2))
+    return pack_matrices(rows.reshape(group, prod(w.shape[1:]), m // group), width)
+
+
+def pack_matrices(matrices: np.ndarray, width: int) -> np.ndarray:
+    """[group, k, columns] as [group, panels, k, width], filled up with zeros; at least one panel and one row."""
+    group, inner, columns = matrices.shape
+    panels = max(1, -(-columns // width))
+    padded = np.zeros((group, max(inner, 1), panels * width), matrices.dtype)
+    padded[:, :inner, :columns] = matrices
     return np.ascontiguousarray(padded.reshape(group, max(inner, 1), panels, width).swapaxes(1, 2))
 
 
@@ -95,7 +100,7 @@ class Grid:
         return self.pixels.ceildiv(self.rows)
 
 
-def _grid(plan: Plan, planes: Dim, pixels: Dim, group: int, per_group: Dim, width: int) -> Grid:
+def grid_of(plan: Plan, planes: Dim, pixels: Dim, group: int, per_group: Dim, width: int) -> Grid:
     rows = ROWS
     known, number = pixels.static_value, planes.static_value
     if known:
@@ -138,7 +143,7 @@ def convolve(
     planes = Dim.of(1) if flat else Dim.product([shape.batch, *above])
     pixels = Dim.product([shape.batch, *shape.counts]) if flat else Dim.product(shape.counts[-2:])
     weights = weights_of(plan, w, group, dtype, None)
-    grid = _grid(plan, planes, pixels, group, per_group, weights.packed or 16)
+    grid = grid_of(plan, planes, pixels, group, per_group, weights.packed or 16)
     sums = target if last[1] else plan.workspace(held, [plan.count([shape.batch, *shape.counts, out_channels])])
 
     kernel = plan.kernel("conv")
@@ -169,9 +174,9 @@ def convolve(
         for place, step in zip(places, upper_steps, strict=True):
             a_at = b.plus(a_at, b.times(place, step))
         first = b.times(block, grid.rows)
-        rows = _part(b, plane_pixels, first, grid.rows)
+        rows = part_of(b, plane_pixels, first, grid.rows)
         start = b.times(split, columns)
-        width = _part(b, of_group, start, columns)
+        width = part_of(b, of_group, start, columns)
         channel = b.plus(b.times(plane_group, of_group), start)
         before = b.times(rest, plane_pixels)
         b_at = b.times(plane_group, group_size)
@@ -259,7 +264,7 @@ def _flat(b: Body, places: Sequence[IndexLike], extents: Sequence[IndexLike]) ->
     return flat
 
 
-def _part(b: Body, whole: IndexLike, start: IndexLike, size: IndexLike) -> IndexLike:
+def part_of(b: Body, whole: IndexLike, start: IndexLike, size: IndexLike) -> IndexLike:
     """The length of the block that starts there."""
     total, each = number_of(whole), number_of(size)
     if total is not None and each is not None:
