@@ -69,6 +69,10 @@ def widened(op: SxOp, opset: int) -> list[SxOp] | None:
             wrong[variable] = dtype_of(value)
     if not wrong or any(d.is_integer and op.name not in WRAPPING for d in wrong.values()):
         return None
+    cast = schema_of("", "Cast", opset)
+    castable = cast.type_constraints[0].allowed_type_strs if cast is not None else ()
+    if any(type_string(d) not in castable for d in wrong.values()):
+        return None
     target: dict[str, DType] = {}
     for variable, dtype in wrong.items():
         wider = [DTYPES[n] for n in _WIDER.get(dtype.name, ()) if type_string(DTYPES[n]) in allowed.get(variable, ())]
