@@ -65,7 +65,8 @@ class RecurrentOp(SxOp):
 
     (C1) The operands have one dtype of `DTYPES`, `sequence_lens` is int32. (C2) The ranks are those above. (C3) The
     extents agree; `hidden_size`, where given, is that of `r`. (C4) `direction` is one of the three, `layout` 0 or 1,
-    `clip` not negative. (C5) There are as many known activations as the layer has, for each direction (or for two where there is one).
+    `clip` not negative. (C5) There are as many known activations as the layer has, for each direction (or for two).
+
     """
 
     x = operand_def()
