@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -251,13 +252,14 @@ class ModelGraph:
                 )
         return found
 
-    def finalize(self, fallback: bool = False, fast_conv: bool = False) -> None:
+    def finalize(self, fallback: bool = False, fast_conv: bool = False, time_report: bool = False) -> None:
         """Compile the graph for this machine, so that it runs; does nothing where that is done.
 
         Args:
             fallback: Let ops without a native form run by the reference; without it they are refused.
             fast_conv: Let 3x3 convolutions be computed with fewer multiplications, at the cost of about one decimal
                 digit; NaN and infinities may then spread to neighbouring pixels.
+            time_report: Print on standard error where the time went; also where `SARDONYX_TIME_REPORT` is 1.
 
         Raises:
             UnsupportedError: An op has no native form; the error names the node.
@@ -267,7 +269,14 @@ class ModelGraph:
         with self._work("finalize"):
             from sardonyx.backends.llvm.compile import compile_module
 
-            self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
+            if time_report or os.environ.get("SARDONYX_TIME_REPORT") == "1":
+                from sardonyx.backends.llvm.runtime.phases import time_report as measured
+
+                with measured(f"finalize '{self.name}'") as report:
+                    self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
+                sys.stderr.write(f"{report}\n")
+            else:
+                self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
             bound = self._bound()
             binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)
             self._run = self._run_bound if binds else self._compiled.run

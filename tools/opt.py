@@ -28,7 +28,7 @@ from sardonyx.tools.opt_options import UsageError, parse_arguments
 
 if TYPE_CHECKING:
     from sardonyx.tools.modules import Loaded
-    from sardonyx.tools.opt_targets import Result
+    from sardonyx.tools.opt_targets import Output, PrintOptions, Result
     from sardonyx.tools.text import Text
 
 
@@ -179,7 +179,8 @@ class _Driver:
         from sardonyx.tools.text import verify_located
 
         options = self.options
-        style = PrintOptions(options.generic, options.locations)
+        machine = (options.target_cpu, options.target_features, options.target_triple)
+        style = PrintOptions(options.generic, options.locations, machine)
         times = [time.perf_counter()]
         loaded = self._read(text)
         times.append(time.perf_counter())
@@ -203,14 +204,26 @@ class _Driver:
                 error.hint = "--verify-each names the pass"
                 raise
         times.append(time.perf_counter())
-        result = Result(self.target.emit(loaded.module, loaded.store, style), loaded, frozenset(given))
+        content, phases = self._emit(loaded, style)
+        result = Result(content, loaded, frozenset(given))
         if options.statistics:
             print_statistics(report, self.stderr)
         if options.timing:
             times.append(time.perf_counter())
             reading, _, verifying, output = (b - a for a, b in zip(times, times[1:]))
             print_timing(report, Timing(self.loading, reading, verifying, output), self.stderr)
+            self.stderr.write(phases)
         return result
+
+    def _emit(self, loaded: Loaded, style: PrintOptions) -> tuple[Output, str]:
+        """The target's content, and where the time went, where that is asked for and there is more than one phase."""
+        if not self.options.timing or self.options.target == "mlir":
+            return self.target.emit(loaded.module, loaded.store, style), ""
+        from sardonyx.backends.llvm.runtime.phases import time_report
+
+        with time_report("output") as phases:
+            content = self.target.emit(loaded.module, loaded.store, style)
+        return content, f"{phases}\n" if phases.inner else ""
 
     # ---- output
     def _write(self, results: Sequence[Result]) -> None:

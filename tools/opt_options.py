@@ -79,6 +79,13 @@ def build_parser() -> argparse.ArgumentParser:
     add("--verify-each", action="store_true", help="verify the IR after every pass that changed it")
     add = parser.add_argument_group("output").add_argument
     add("-t", "--target", default="mlir", metavar="TARGET", help="mlir (default), kernel, llvm-ir, asm, obj, onnx")
+    add(
+        "--target-cpu",
+        metavar="CPU",
+        help="the machine for llvm-ir, asm, obj: host (default), x86-64-v2, -v3, -v4, aarch64, or a CPU of LLVM's",
+    )
+    add("--target-features", metavar="LIST", help="its features, as '+avx2,+fma'")
+    add("--target-triple", metavar="TRIPLE", help="its triple, as 'aarch64-unknown-linux-gnu'")
     add("-o", "--output", default="-", metavar="FILE", help="where the result goes (default: standard output)")
     add("--generic", "--print-op-generic", dest="generic", action="store_true", help="print MLIR's generic form")
     add("--locations", "--print-debuginfo", dest="locations", action="store_true", help="print locations")
@@ -91,7 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--print-ir-after-all", action="store_true", help="print the IR after every pass")
     add("--print-ir-after-change", action="store_true", help="print the IR after every pass that changed it")
     add("--print-ir-after-failure", action="store_true", help="print the IR when a pass fails")
-    add("--timing", action="store_true", help="print how long everything took")
+    add("--timing", "--time-report", dest="timing", action="store_true", help="print how long everything took")
     add("--statistics", action="store_true", help="print what the passes counted")
     add("--debug", action="store_true", help="show Python tracebacks")
     add = parser.add_argument_group("instead").add_argument

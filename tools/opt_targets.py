@@ -17,7 +17,7 @@ from sardonyx.dialects.weights_file import module_weights, weights_path, write_w
 from sardonyx.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from sardonyx.backends.llvm.codegen.text import ModuleText
+    from sardonyx.backends.llvm.codegen.text import ModuleText, Target
     from sardonyx.frontend.onnx.model import OnnxModel
     from sardonyx.tools.modules import Loaded
 
@@ -26,10 +26,17 @@ Output = str | bytes
 
 @dataclass(frozen=True)
 class PrintOptions:
-    """How MLIR is printed."""
+    """How MLIR is printed, and for which machine code is generated: CPU, features and triple, None for this one's."""
 
     generic: bool = False
     locations: bool = False
+    machine: tuple[str | None, str | None, str | None] = (None, None, None)
+
+    def target(self) -> Target:
+        """The machine."""
+        from sardonyx.backends.llvm.codegen.targets import resolve_target
+
+        return resolve_target(*self.machine)
 
 
 @dataclass(frozen=True)
@@ -71,34 +78,39 @@ def _kernel(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Outp
     from sardonyx.backends.llvm.lowering.graph import lower_graph
     from sardonyx.backends.llvm.planner import plan_workspace
 
-    lowered = lower_graph(module).module
+    lowered = lower_graph(module, options.target()).module
     plan_workspace(lowered)
     lowered.verify()
     return print_module(lowered, options)
 
 
-def _generated(module: ModuleOp) -> ModuleText:
+def _generated(module: ModuleOp, options: PrintOptions) -> ModuleText:
     from sardonyx.backends.llvm.compile import emit_module
     from sardonyx.backends.llvm.lowering.graph import lower_graph
+    from sardonyx.backends.llvm.runtime.phases import phase
 
-    return emit_module(lower_graph(module))[0]
+    target = options.target()
+    with phase("lowering"):
+        lowered = lower_graph(module, target)
+    with phase("text"):
+        return emit_module(lowered, target)[0]
 
 
 def _llvm_ir(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
-    text = str(_generated(module))
+    text = str(_generated(module, options))
     return text if text.endswith("\n") else text + "\n"
 
 
 def _asm(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
     from sardonyx.backends.llvm.runtime.jit import to_assembly
 
-    return to_assembly(_generated(module))
+    return to_assembly(_generated(module, options))
 
 
 def _object(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
     from sardonyx.backends.llvm.runtime.jit import to_object
 
-    return to_object(_generated(module))
+    return to_object(_generated(module, options))
 
 
 def _onnx_model(module: ModuleOp, store: WeightStore) -> OnnxModel:
@@ -116,9 +128,9 @@ def _onnx(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output
 TARGETS: dict[str, TargetEntry] = {
     "mlir": TargetEntry("the module as MLIR text", False, _mlir),
     "kernel": TargetEntry("the kernel level: kernels and the plan, as MLIR text", False, _kernel),
-    "llvm-ir": TargetEntry("LLVM IR for this machine", False, _llvm_ir),
-    "asm": TargetEntry("assembly for this machine", False, _asm),
-    "obj": TargetEntry("an object file for this machine", True, _object),
+    "llvm-ir": TargetEntry("LLVM IR for this machine, or --target-cpu", False, _llvm_ir),
+    "asm": TargetEntry("assembly for this machine, or --target-cpu", False, _asm),
+    "obj": TargetEntry("an object file for this machine, or --target-cpu", True, _object),
     "onnx": TargetEntry("an ONNX file", True, _onnx),
 }
 

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from sardonyx.backends.llvm.codegen.emit import EMITTERS
 from sardonyx.backends.llvm.codegen.entry import AS_USUAL, EntryOptions, EntrySizes, emit_entry, emit_python_entry
 from sardonyx.backends.llvm.codegen.text import ModuleText, Target
 from sardonyx.backends.llvm.fallback import HybridGraph, find_fallbacks
-from sardonyx.backends.llvm.lowering.graph import lower_graph
-from sardonyx.backends.llvm.lowering.plan import LoweredGraph
+from sardonyx.backends.llvm.lowering.elementwise import SCALARS
+from sardonyx.backends.llvm.lowering.graph import load_families, lower_graph
+from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph
 from sardonyx.backends.llvm.planner import plan_workspace
 from sardonyx.backends.llvm.prepare import prepare
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import CompiledGraph, Program, constant_arrays
-from sardonyx.dialects.kernel.ops import KernelFuncOp, PlanOp
+from sardonyx.backends.llvm.runtime.objects import to_objects
+from sardonyx.backends.llvm.runtime.phases import phase
+from sardonyx.backends.llvm.runtime.program_cache import load_program, program_key, store_program
+from sardonyx.dialects.kernel.ops import KernelFuncOp, PlanOp, WeightOp
 from sardonyx.errors import UnsupportedError
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Python's cyclic collector costs op-heavy phases up to half their time."""
     was_on = gc.isenabled()
     gc.disable()
@@ -57,7 +63,11 @@ def compile_module(module: ModuleOp, fallback: bool = False, fast_conv: bool = F
         UnsupportedError: An op has no native form; the error names the node.
     """
     if fallback:
-        refused = find_fallbacks(module)
+        compiled = _from_cache(module, fast_conv=fast_conv)
+        if compiled is not None:
+            return compiled
+        with phase("search for ops without a native form"):
+            refused = find_fallbacks(module)
         if refused:
             return HybridGraph(module, refused, partial(compile_native, fast_conv=fast_conv))
     return compile_native(module, fast_conv=fast_conv)
@@ -70,23 +80,86 @@ def compile_native(
 
     `target` is one that this machine runs (by default all that it has).
     """
-    with _no_collection():
-        return compile_lowered(_lowered(module, target, fast_conv), target, options)
+    with no_collection():
+        key = _key(module, target, options, fast_conv)
+        compiled = _load(module, key)
+        if compiled is None:
+            with phase("lowering"):
+                lowered = _lowered(module, target, fast_conv)
+            program, objects = _build(lowered, target, options)
+            if key is not None:
+                with phase("store in the cache"):
+                    store_program(key, module, lowered, program, objects)
+            compiled = _link(program, objects)
+        return compiled
 
 
 def compile_lowered(
     lowered: LoweredGraph, target: Target | None = None, options: EntryOptions = AS_USUAL
 ) -> CompiledGraph:
     """Compile a graph that has been lowered for the target."""
-    text, sizes = emit_module(lowered, target, options)
-    body = jit.to_object(text)
-    program = Program(lowered.inputs, lowered.outputs, constant_arrays(lowered.constants), lowered.failures, sizes)
-    return CompiledGraph(program, jit.Library(body, ("entry", "entry_py")))
+    return _link(*_build(lowered, target, options))
+
+
+def _build(lowered: LoweredGraph, target: Target | None, options: EntryOptions) -> tuple[Program, list[bytes]]:
+    with phase("text"):
+        text, sizes = emit_module(lowered, target, options)
+    with phase("objects"):
+        objects = to_objects(text, sizes.functions)
+    _forget_unread(lowered)
+    constants = constant_arrays(lowered.constants)
+    return Program(lowered.inputs, lowered.outputs, constants, lowered.failures, sizes), objects
+
+
+def _forget_unread(lowered: LoweredGraph) -> None:
+    """Let go of constants that no kernel reads, such as weights of which only the packed form is read."""
+    for op in lowered.module.walk():
+        if isinstance(op, WeightOp) and not any(op.result.uses):
+            lowered.constants[op.number.value.data] = np.empty(0, np.uint8)
+
+
+def _link(program: Program, objects: Sequence[bytes]) -> CompiledGraph:
+    with phase("link"):
+        return CompiledGraph(program, jit.Library(objects, ("entry", "entry_py")))
+
+
+# ---- the cache of programs
+
+
+def _key(module: ModuleOp, target: Target | None, options: EntryOptions, fast_conv: bool) -> str | None:
+    if not _is_ours(module):
+        return None
+    with phase("key of the cache"):
+        return program_key(module, (target or jit.native_target(), options, fast_conv))
+
+
+def _load(module: ModuleOp, key: str | None) -> CompiledGraph | None:
+    if key is None:
+        return None
+    with phase("load from the cache"):
+        found = load_program(key, module)
+    return None if found is None else _link(*found)
+
+
+def _from_cache(module: ModuleOp, fast_conv: bool) -> CompiledGraph | None:
+    """The compiled graph, where the cache has it: without a search for ops that have no native form."""
+    return _load(module, _key(module, None, AS_USUAL, fast_conv))
+
+
+def _is_ours(module: ModuleOp) -> bool:
+    """Whether all code that takes part is this package's: others' may change without the cache's knowing."""
+    load_families()
+    registered = (*EMITTERS.values(), *LOWERINGS.values(), *SCALARS.values())
+    classes = {type(op) for op in module.walk()}
+    return all(getattr(f, "__module__", "").startswith("sardonyx.") for f in registered) and all(
+        c.__module__.startswith(("sardonyx.", "xdsl.")) for c in classes
+    )
 
 
 def _lowered(module: ModuleOp, target: Target | None, fast_conv: bool) -> LoweredGraph:
     """The kernels and the plan of the prepared graph."""
-    prepared = prepare(module, fast_conv)
+    with phase("passes"):
+        prepared = prepare(module, fast_conv)
     try:
         return lower_graph(prepared, target)
     except UnsupportedError:

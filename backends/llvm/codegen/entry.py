@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen import contract as _contract, emit_loop as _emit_loop
-from sardonyx.backends.llvm.codegen import emit_scalar as _emit_scalar, turn as _turn
+from sardonyx.backends.llvm.codegen import (
+    contract as _contract,
+    emit_loop as _emit_loop,
+    emit_scalar as _emit_scalar,
+    turn as _turn,
+)
 from sardonyx.backends.llvm.codegen.arena import emit_padded, emit_place, emit_support
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
@@ -100,7 +104,10 @@ AS_USUAL = EntryOptions()
 
 @dataclass(frozen=True)
 class EntrySizes:
-    """How many late slots, words of `places`, and argument words a context needs; each launch's kernel and node."""
+    """How many late slots, words of `places`, and argument words a context needs; each launch's kernel and node.
+
+    `functions` are what the kernels became, equal ones once.
+    """
 
     slots: int
     places: int
@@ -108,6 +115,7 @@ class EntrySizes:
     uses_pool: bool
     launches: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 def emit_entry(
@@ -158,7 +166,10 @@ def emit_entry(
     builder.finish()
     places = 0 if workspace.size is not None else 1 + 3 * len(workspace.spans)
     nodes = [locations.describe(op.location) or "" for op in plan.body.block.ops if isinstance(op, LaunchOp)]
-    return EntrySizes(workspace.late, places, words, emitter.uses_pool, tuple(emitter.launches), tuple(nodes))
+    functions = tuple(by_text.values())
+    return EntrySizes(
+        workspace.late, places, words, emitter.uses_pool, tuple(emitter.launches), tuple(nodes), functions
+    )
 
 
 class PlanEmitter(KernelEmitter):

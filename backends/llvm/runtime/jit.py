@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 
 from sardonyx.backends.llvm.codegen.text import ModuleText, Target, host_target
-from sardonyx.backends.llvm.runtime import cache as object_cache
-from sardonyx.backends.llvm.runtime.cache import STATISTICS
+from sardonyx.backends.llvm.runtime.phases import phase
 from sardonyx.errors import SardonyxError
 
 _lock = threading.RLock()
@@ -54,24 +53,22 @@ def parse(text: str) -> Any:
     return module
 
 
-def to_object(module: ModuleText) -> bytes:
-    """Object code for the module's target, from the cache where it is known."""
-    text = str(module)
-    target = module.target
-    version = ".".join(map(str, llvm.llvm_version_info))
-    name = object_cache.key(text, target.triple, target.cpu, target.features, version, llvmlite.__version__)
-    found = object_cache.load(name)
-    if found is not None:
-        return found
+def emit_object(target: Target, text: str) -> bytes:
+    """Object code of a module's text."""
     with _lock:
-        body = machine(target).emit_object(parse(text))
-    STATISTICS.compiled += 1
-    object_cache.store(name, body)
-    return body
+        return machine(target).emit_object(parse(text))
+
+
+def to_object(module: ModuleText) -> bytes:
+    """One object of the module, from the cache where it is known."""
+    from sardonyx.backends.llvm.runtime.objects import to_objects
+
+    return to_objects(module, ())[0]
 
 
 def to_assembly(module: ModuleText) -> str:
-    with _lock:
+    """Assembly, with LLVM's comments (spills, loops)."""
+    with phase("LLVM"), _lock:
         tm = machine(module.target)
         tm.set_asm_verbosity(True)
         return tm.emit_assembly(parse(str(module)))
@@ -89,9 +86,12 @@ def _compiler() -> Any:
 class Library:
     """Object code loaded into this process; it stays as long as this object lives."""
 
-    def __init__(self, body: bytes, symbols: tuple[str, ...]) -> None:
+    def __init__(self, objects: bytes | Sequence[bytes], symbols: tuple[str, ...]) -> None:
         with _lock:
-            builder = llvm.JITLibraryBuilder().add_object_img(body).add_current_process()
+            builder = llvm.JITLibraryBuilder()
+            for body in [objects] if isinstance(objects, bytes) else objects:
+                builder = builder.add_object_img(body)
+            builder = builder.add_current_process()
             for symbol in symbols:
                 builder = builder.export_symbol(symbol)
             self._tracker = builder.link(_compiler(), f"sardonyx.{next(_names)}")

@@ -227,13 +227,14 @@ def _child(folder: Any, **env: str) -> tuple[int, int, int]:
     return compiled, loaded, damaged
 
 
-def test_a_second_process_compiles_nothing_and_a_damaged_file_is_rebuilt(tmp_path: Any) -> None:
+def test_a_second_process_compiles_nothing_and_damaged_files_are_rebuilt(tmp_path: Any) -> None:
     assert _child(tmp_path) == (1, 0, 0)
     assert _child(tmp_path) == (0, 1, 0)
-    (entry,) = tmp_path.glob("*.o")
-    entry.write_bytes(entry.read_bytes()[:-5] + b"xxxxx")
-    assert _child(tmp_path) == (1, 0, 1)
-    assert _child(tmp_path) == (0, 1, 0)
+    for entry in (*tmp_path.glob("*.o"), *tmp_path.glob("*.program")):
+        content = bytearray(entry.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        entry.write_bytes(content)
+    assert _child(tmp_path) == (1, 0, 2)
     assert _child(tmp_path, SARDONYX_CACHE="0") == (1, 0, 0)
     assert not list(tmp_path.glob("*.part"))
 

@@ -1,0 +1,197 @@
+"""The cache of whole programs: what a graph was compiled to, with the constants that were packed for it.
+
+The name of a program is the hash of the graph's text with its locations, the contents of its weights, the target, the
+options, and the versions of this package's source files, LLVM and llvmlite; so a second process compiles and packs
+nothing. A file is a line of format, a header in JSON, the object code, and the constants, which begin at cache lines
+and are mapped, not read. Constants that are weights of the graph as they stand are not kept. A file that is damaged is
+noticed by its checksums and made anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.printer import Printer
+
+from sardonyx.backends.llvm.codegen.entry import EntrySizes
+from sardonyx.backends.llvm.lowering.plan import Failure, LoweredGraph, Port
+from sardonyx.backends.llvm.runtime import cache as object_cache
+from sardonyx.backends.llvm.runtime.cache import STATISTICS
+from sardonyx.backends.llvm.runtime.call import Program
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.weights import Weight
+from sardonyx.dialects.weights_file import module_weights
+
+FORMAT = b"sardonyx program 1\n"
+SUFFIX = ".program"
+LINE = 64
+LARGEST = 1 << 33
+"""Programs with more bytes of constants are not kept."""
+
+
+@cache
+def _source_version() -> str:
+    """A hash of the names, sizes and times of this package's files: what they make may change with them."""
+    hasher = hashlib.sha256()
+    root = Path(__file__).parents[3]
+    for folder in ("dialects", "passes", "backends"):
+        for path in sorted((root / folder).rglob("*.py")):
+            status = path.stat()
+            hasher.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return hasher.hexdigest()
+
+
+def program_key(module: ModuleOp, how: object) -> str | None:
+    """The name of the module's program; None where the cache is off or a weight's bytes are not here.
+
+    `how` is all else that decides what becomes of the module: target and options, by their `repr`.
+    """
+    if object_cache.folder() is None:
+        return None
+    hasher = hashlib.sha256()
+    versions = (*map(str, llvm.llvm_version_info), llvmlite.__version__, np.__version__, _source_version())
+    hasher.update(repr((how, versions)).encode())
+    stream = io.StringIO()
+    Printer(stream, print_debuginfo=True).print_op(module)
+    hasher.update(stream.getvalue().encode(errors="surrogatepass"))
+    for key, weight in module_weights(module).items():
+        if weight is None:
+            return None
+        array = np.ascontiguousarray(weight.array())
+        hasher.update(f"{key} {weight.dtype} {weight.shape} ".encode(errors="surrogatepass"))
+        if array.size:
+            hasher.update(array.reshape(-1).view(np.uint8).data)
+    return hasher.hexdigest()
+
+
+def load_program(key: str, module: ModuleOp) -> tuple[Program, list[bytes]] | None:
+    """The program of that name and its objects, or None."""
+    where = object_cache.folder()
+    if where is None:
+        return None
+    path = where / (key + SUFFIX)
+    try:
+        with path.open("rb") as file:
+            if file.readline() != FORMAT:
+                raise ValueError("another format")
+            length, digest = file.readline().split()
+            header = file.read(int(length))
+            if hashlib.sha256(header).hexdigest() != digest.decode():
+                raise ValueError("a damaged header")
+            whole = np.memmap(path, np.uint8, "r")
+        known = json.loads(header)
+        weights = module_weights(module)
+        program = Program(
+            [_port(p) for p in known["inputs"]],
+            [_port(p) for p in known["outputs"]],
+            [_constant(c, whole, weights) for c in known["constants"]],
+            [Failure(*f) for f in known["failures"]],
+            _sizes(known["sizes"]),
+        )
+        objects = [_checked(whole, place).tobytes() for place in known["objects"]]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        STATISTICS.damaged += 1
+        return None
+    STATISTICS.loaded += 1
+    return program, objects
+
+
+def store_program(
+    key: str, module: ModuleOp, lowered: LoweredGraph, program: Program, objects: Sequence[bytes]
+) -> None:
+    """Keep a program. What cannot be kept costs time, never the run."""
+    weights = {id(w): k for k, w in module_weights(module).items()}
+    parts: list[Any] = list(objects)
+    constants: list[dict[str, Any]] = []
+    for entry, array in zip(lowered.constants, program.constants, strict=True):
+        if id(entry) in weights:
+            constants.append({"weight": weights[id(entry)]})
+            continue
+        dtype = DType.of(array.dtype)
+        constants.append({"dtype": dtype.name, "shape": array.shape, "part": len(parts)})
+        parts.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
+    if sum(len(p) for p in parts) > LARGEST or not all(_is_stated(p) for p in (*program.inputs, *program.outputs)):
+        return
+    places: list[list[int]] = []
+    at = 0
+    for part in parts:
+        places.append([at, len(part), zlib.crc32(part)])
+        at += -(-len(part) // LINE) * LINE
+    for constant in constants:
+        if "part" in constant:
+            constant["place"] = places[constant.pop("part")]
+    header = json.dumps(
+        {
+            "inputs": [[p.name, p.dtype.name, [str(d) for d in p.dims]] for p in program.inputs],
+            "outputs": [[p.name, p.dtype.name, [str(d) for d in p.dims]] for p in program.outputs],
+            "failures": [[f.message, f.location, f.op] for f in program.failures],
+            "sizes": dataclasses.asdict(program.sizes),
+            "constants": constants,
+            "objects": places[: len(objects)],
+        }
+    ).encode()
+    head = FORMAT + f"{len(header)} {hashlib.sha256(header).hexdigest()}\n".encode() + header
+    chunks: list[Any] = [head, b"\n" * (-len(head) % LINE)]
+    for part in parts:
+        chunks += [part, bytes(-len(part) % LINE)]
+    # Places count from where the parts begin, which the last 8 bytes tell: the header's own length moves none of them.
+    object_cache.store_file(key + SUFFIX, [*chunks, at.to_bytes(8, "little")])
+
+
+def _is_stated(port: Port) -> bool:
+    """Whether the port's extents can be read back from their text."""
+    try:
+        return all(Dim.parse(str(d)) == d for d in port.dims)
+    except ValueError:
+        return False
+
+
+def _sizes(stated: dict[str, Any]) -> EntrySizes:
+    return EntrySizes(**{name: tuple(v) if isinstance(v, list) else v for name, v in stated.items()})
+
+
+def _port(stated: list[Any]) -> Port:
+    name, dtype, dims = stated
+    return Port(name, DType.of(dtype), tuple(Dim.parse(d) for d in dims))
+
+
+def _constant(stated: dict[str, Any], whole: np.ndarray[Any, Any], weights: dict[str, Weight | None]) -> Any:
+    if "weight" in stated:
+        weight = weights[stated["weight"]]
+        if weight is None:
+            raise ValueError("a weight without bytes")
+        return np.ascontiguousarray(weight.array())
+    part = _checked(whole, stated["place"])
+    return part.view(DType.of(stated["dtype"]).numpy).reshape(stated["shape"])
+
+
+def _checked(whole: np.ndarray[Any, Any], place: list[int]) -> np.ndarray[Any, Any]:
+    """The bytes of a part.
+
+    Raises:
+        ValueError: They are not what was written.
+    """
+    offset, length, checksum = place
+    total = int.from_bytes(whole[-8:].tobytes(), "little")
+    start = len(whole) - 8 - total + offset
+    if start < 0 or offset < 0 or length < 0 or start + length > len(whole) - 8:
+        raise ValueError("a damaged file")
+    part = whole[start : start + length]
+    if zlib.crc32(part.data) != checksum:
+        raise ValueError("a damaged part")
+    return part

@@ -1,0 +1,231 @@
+"""The caches, compilation in several processes, and the report of times."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plans import Builder
+from xdsl.dialects.builtin import ModuleOp
+
+from sardonyx.backends.llvm.codegen import emit
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, ModuleText
+from sardonyx.backends.llvm.compile import compile_module, compile_native, emit_module
+from sardonyx.backends.llvm.fallback import HybridGraph
+from sardonyx.backends.llvm.lowering.graph import lower_graph
+from sardonyx.backends.llvm.runtime import cache, jit, objects
+from sardonyx.backends.llvm.runtime.objects import split, to_objects
+from sardonyx.backends.llvm.runtime.phases import Phase, phase, time_report
+from sardonyx.dialects.dtypes import float32
+from sardonyx.dialects.kernel.ops import StoreOp
+from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.weights import WeightStore
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.graph import ModelGraph
+
+
+def layers(scale: float = 1.0) -> ModuleOp:
+    """softmax(x @ w) @ w over x [n, 64], and the sum of its rows; w is a weight of a store."""
+    g = Builder(("x", float32, ["n", 64]))
+    array = (np.arange(64 * 64, dtype=np.float32).reshape(64, 64) % 11 - 5) * np.float32(scale / 8)
+    weight = ConstantOp.of_weight(WeightStore().add(array))
+    g.block.add_op(weight)
+    hidden = g.op("softmax", g.op("matmul", g.inputs[0], weight.output), axis=-1)
+    y = g.op("matmul", hidden, weight.output)
+    return g.outputs(y, g.op("reduce_sum", y, g.constant([0], np.int64)))
+
+
+def fresh(monkeypatch: pytest.MonkeyPatch, folder: Path) -> cache.CacheStatistics:
+    monkeypatch.setenv("SARDONYX_CACHE_DIR", str(folder))
+    monkeypatch.setenv("SARDONYX_NUM_THREADS", "1")  # the pool is a library of its own, compiled once a process
+    statistics = cache.CacheStatistics()
+    for name in ("cache", "objects", "program_cache"):
+        module = __import__(f"sardonyx.backends.llvm.runtime.{name}", fromlist=["STATISTICS"])
+        monkeypatch.setattr(module, "STATISTICS", statistics)
+    return statistics
+
+
+def test_a_program_is_loaded_without_lowering_or_packing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    statistics = fresh(monkeypatch, tmp_path)
+    first = compile_native(layers())
+    assert (statistics.compiled, statistics.loaded) == (1, 0)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a graph that is in the cache was lowered")
+
+    monkeypatch.setattr("sardonyx.backends.llvm.compile.lower_graph", refuse)
+    second = compile_native(layers())
+    assert (statistics.compiled, statistics.loaded) == (1, 1)
+    assert not isinstance(compile_module(layers(), fallback=True), HybridGraph)
+    for n in (0, 1, 7, 40):
+        x = np.random.default_rng(n).standard_normal((n, 64)).astype(np.float32)
+        for a, b in zip(first.run([x]), second.run([x]), strict=True):
+            assert a.tobytes() == b.tobytes()
+    packed = [a for a in second.constants if a.size and not a.flags.writeable and isinstance(a.base, np.memmap)]
+    assert all(a.ctypes.data % 64 == 0 for a in packed)
+    assert sum(a.nbytes for a in first.constants) <= 2 * 64 * 64 * 4 + 8  # packed for each product, not as it was given
+    assert (first.inputs, first.outputs, first.failures, first.sizes) == (
+        second.inputs, second.outputs, second.failures, second.sizes,
+    )  # fmt: skip
+    with pytest.raises(InvalidArgumentError, match="'x'.*axis 1"):
+        second.run([np.ones((2, 63), np.float32)])
+
+
+def test_what_decides_the_code_decides_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    statistics = fresh(monkeypatch, tmp_path)
+    x = np.ones((2, 64), np.float32)
+    one, other = compile_native(layers()).run([x])[0], compile_native(layers(2.0)).run([x])[0]
+    assert not np.array_equal(one, other)
+    assert statistics.compiled == 1 and len(list(tmp_path.glob("*.program"))) == 2  # the same code, other weights
+    with monkeypatch.context() as patch:
+        patch.setitem(emit.EMITTERS, StoreOp, lambda e, op: None)  # code that is not this package's
+        assert not np.array_equal(compile_native(layers()).run([np.full((2, 64), 2, np.float32)])[0], one)
+    monkeypatch.setenv("SARDONYX_CACHE", "0")
+    assert compile_native(layers()).run([x])[0].tobytes() == one.tobytes()
+
+
+def test_a_damaged_program_is_made_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    statistics = fresh(monkeypatch, tmp_path)
+    x = np.ones((2, 64), np.float32)
+    want = compile_native(layers()).run([x])[0].tobytes()
+    (path,) = tmp_path.glob("*.program")
+    content = path.read_bytes()
+    places = [0, 25, 60, content.index(b'"objects"'), len(content) // 2, len(content) - 200, len(content) - 3]
+    damages = [content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :] for at in places]
+    damages += [content[:100], b"", content[:-64], content + b"x" * 64]
+    for k, damaged in enumerate(damages):
+        path.write_bytes(damaged)
+        assert compile_native(layers()).run([x])[0].tobytes() == want
+        assert statistics.damaged == k + 1, k
+        assert path.read_bytes() != damaged
+
+
+def test_the_oldest_files_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SARDONYX_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("SARDONYX_CACHE_BYTES", "2500")
+    (tmp_path / "other.txt").write_bytes(b"x" * 5000)
+    for k in range(4):
+        monkeypatch.setattr(cache, "_until_sweep", 0)
+        cache.store_file(f"{k}.program", [bytes(500), bytes(500)])
+        os.utime(tmp_path / f"{k}.program", (time.time() - 100 + k, time.time() - 100 + k))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["2.program", "3.program", "other.txt"]
+    monkeypatch.setenv("SARDONYX_CACHE_BYTES", "many")
+    with pytest.raises(InvalidArgumentError, match="SARDONYX_CACHE_BYTES"):
+        cache.limit()
+
+
+def test_a_folder_that_cannot_be_written_to_costs_time_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    statistics = fresh(monkeypatch, tmp_path / "file" / "below")
+    compile_native(layers())
+    assert statistics.written == 0
+
+
+# ---- parts
+
+
+def numbers(module: ModuleText, count: int) -> list[str]:
+    """Kernels that give their number, each through a helper of its own and one that all share."""
+    b = FunctionBuilder(module, "shared", [(I64, "x")], I64, linkage="internal")
+    b.emit(f"ret i64 {b.binary('mul', I64, '%x', '10')}")
+    b.finish()
+    names = [f"kernel{k}" for k in range(count)]
+    for k, name in enumerate(names):
+        b = FunctionBuilder(module, name, [("ptr", "a"), (I64, "t"), (I64, "n")], I64, linkage="internal")
+        table = module.constant(I64, [k, k + 1])
+        loaded = b.load(I64, b.gep(I64, table, "0"), 8)
+        b.emit(f"ret i64 {b.call('shared', I64, [(I64, loaded)])}")
+        b.finish()
+    b = FunctionBuilder(module, "entry", [(I64, "unused")], I64)
+    total = "0"
+    for name in names:
+        total = b.binary("add", I64, total, b.call(name, I64, [("ptr", "null"), (I64, "0"), (I64, "1")]))
+    b.emit(f"ret i64 {total}")
+    b.finish()
+    return names
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_parts_are_compiled_by_children_and_linked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dies: bool) -> None:
+    statistics = fresh(monkeypatch, tmp_path)
+    module = ModuleText(jit.native_target())
+    kernels = numbers(module, 9)
+    parts = split(module, kernels, 3)
+    assert all(sum(f"define i64 @{k}(" in part for part in parts) == 1 for k in kernels)
+    assert sum("@entry(" in part for part in parts) == 1
+    monkeypatch.setattr(objects, "WORTH_A_CHILD", 100)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    forked: list[int] = []
+    fork, parent = os.fork, os.getpid()
+
+    def counted() -> int:
+        child = fork()
+        if child:
+            forked.append(child)
+        return child
+
+    monkeypatch.setattr(os, "fork", counted)
+    if dies:
+        compile_here = objects.emit_object
+
+        def killed(target: Any, text: str) -> bytes:
+            if os.getpid() != parent:
+                os.kill(os.getpid(), 9)
+            return compile_here(target, text)
+
+        monkeypatch.setattr(objects, "emit_object", killed)
+    made = to_objects(module, kernels)
+    assert len(made) == 3 and len(forked) == 2 and statistics.compiled == 3
+    library = jit.Library(made, ("entry",))
+    entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(library.addresses["entry"])
+    assert entry(0) == 10 * sum(range(9))
+    to_objects(module, kernels)
+    assert len(forked) == 2 and statistics.compiled == 3
+
+
+def test_equal_kernels_are_one_function() -> None:
+    g = Builder(("x", float32, ["n", 64]), ("y", float32, ["m", 64]))
+    values = [g.op("softmax", g.op("softmax", v, axis=-1), axis=-1) for v in g.inputs]
+    text, sizes = emit_module(lower_graph(g.outputs(*values)))
+    assert len(sizes.launches) == 4 and len(sizes.functions) == 1
+    assert sum("define" in line and "softmax" in line for line in str(text).splitlines()) == 1
+
+
+# ---- times
+
+
+def test_a_report_adds_up_phases_by_name() -> None:
+    with phase("nobody asked"):
+        pass
+    with time_report("all") as report:
+        for _ in range(3):
+            with phase("outer"), phase("inner"):
+                pass
+        with pytest.raises(ValueError, match="^$"), phase("other"):
+            raise ValueError
+    assert list(report.inner) == ["outer", "other"] and report.inner["outer"].inner["inner"].count == 3
+    assert report.seconds >= report.inner["outer"].seconds >= report.inner["outer"].inner["inner"].seconds
+    assert str(Phase("a", 0.5, 1, {"b": Phase("b", 0.25, 2)})) == "    500.0 ms  a\n    250.0 ms    b ×2"
+
+
+def test_finalize_reports_where_the_time_went(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("SARDONYX_CACHE", "0")
+    ModelGraph(layers()).finalize()
+    assert capsys.readouterr().err == ""
+    ModelGraph(layers()).finalize(time_report=True)
+    shown = capsys.readouterr().err
+    assert all(word in shown for word in ("finalize 'g'", "lowering", "text", "LLVM", "link"))
+    monkeypatch.setenv("SARDONYX_TIME_REPORT", "1")
+    ModelGraph(layers()).finalize()
+    assert "lowering" in capsys.readouterr().err
+
+
+def test_fallbacks_are_found_though_the_cache_is_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fresh(monkeypatch, tmp_path)
+    assert not isinstance(compile_module(layers(), fallback=True), HybridGraph)
