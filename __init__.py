@@ -243,6 +243,13 @@ if TYPE_CHECKING:
         max_unpool as max_unpool,
         rms_norm as rms_norm,
     )
+    from sardonyx.frontend.functions.quantization import (
+        conv_integer as conv_integer,
+        dequantize_linear as dequantize_linear,
+        dynamic_quantize_linear as dynamic_quantize_linear,
+        matmul_integer as matmul_integer,
+        quantize_linear as quantize_linear,
+    )
     from sardonyx.frontend.functions.random import (
         bernoulli as bernoulli,
         multinomial as multinomial,
@@ -250,6 +257,11 @@ if TYPE_CHECKING:
         random_normal_like as random_normal_like,
         random_uniform as random_uniform,
         random_uniform_like as random_uniform_like,
+    )
+    from sardonyx.frontend.functions.recurrent import (
+        gru as gru,
+        lstm as lstm,
+        rnn as rnn,
     )
     from sardonyx.frontend.functions.reductions import (
         all as all,
@@ -437,6 +449,7 @@ _EXPORTS = {
     "concat": "sardonyx.frontend.functions.joining",
     "concatenate": "sardonyx.frontend.functions.joining",
     "conv": "sardonyx.frontend.functions.nn",
+    "conv_integer": "sardonyx.frontend.functions.quantization",
     "conv_transpose": "sardonyx.frontend.functions.nn",
     "cos": "sardonyx.frontend.functions.elementwise",
     "cosh": "sardonyx.frontend.functions.elementwise",
@@ -447,12 +460,14 @@ _EXPORTS = {
     "cumulative_sum": "sardonyx.frontend.functions.reductions",
     "deform_conv": "sardonyx.frontend.functions.nn",
     "depth_to_space": "sardonyx.frontend.functions.shape",
+    "dequantize_linear": "sardonyx.frontend.functions.quantization",
     "det": "sardonyx.frontend.functions.linalg",
     "dft": "sardonyx.frontend.functions.sampling",
     "div": "sardonyx.frontend.functions.elementwise",
     "divide": "sardonyx.frontend.functions.elementwise",
     "dot": "sardonyx.frontend.functions.linalg",
     "dropout": "sardonyx.frontend.functions.nn",
+    "dynamic_quantize_linear": "sardonyx.frontend.functions.quantization",
     "einsum": "sardonyx.frontend.functions.linalg",
     "elu": "sardonyx.frontend.functions.activation",
     "empty": "sardonyx.frontend.functions.creation",
@@ -497,6 +512,7 @@ _EXPORTS = {
     "greater_equal": "sardonyx.frontend.functions.elementwise",
     "grid_sample": "sardonyx.frontend.functions.sampling",
     "group_norm": "sardonyx.frontend.functions.nn",
+    "gru": "sardonyx.frontend.functions.recurrent",
     "hard_sigmoid": "sardonyx.frontend.functions.activation",
     "hard_swish": "sardonyx.frontend.functions.activation",
     "hardmax": "sardonyx.frontend.functions.activation",
@@ -536,7 +552,9 @@ _EXPORTS = {
     "lp_normalization": "sardonyx.frontend.functions.nn",
     "lp_pool": "sardonyx.frontend.functions.nn",
     "lrn": "sardonyx.frontend.functions.nn",
+    "lstm": "sardonyx.frontend.functions.recurrent",
     "matmul": "sardonyx.frontend.functions.linalg",
+    "matmul_integer": "sardonyx.frontend.functions.quantization",
     "matrix_transpose": "sardonyx.frontend.functions.linalg",
     "max": "sardonyx.frontend.functions.reductions",
     "max_pool": "sardonyx.frontend.functions.nn",
@@ -571,6 +589,7 @@ _EXPORTS = {
     "power": "sardonyx.frontend.functions.elementwise",
     "prelu": "sardonyx.frontend.functions.activation",
     "prod": "sardonyx.frontend.functions.reductions",
+    "quantize_linear": "sardonyx.frontend.functions.quantization",
     "random_normal": "sardonyx.frontend.functions.random",
     "random_normal_like": "sardonyx.frontend.functions.random",
     "random_uniform": "sardonyx.frontend.functions.random",
@@ -596,6 +615,7 @@ _EXPORTS = {
     "result_type": "sardonyx.frontend.functions.elementwise",
     "reverse_sequence": "sardonyx.frontend.functions.selecting",
     "rms_norm": "sardonyx.frontend.functions.nn",
+    "rnn": "sardonyx.frontend.functions.recurrent",
     "roi_align": "sardonyx.frontend.functions.sampling",
     "roll": "sardonyx.frontend.functions.joining",
     "round": "sardonyx.frontend.functions.elementwise",

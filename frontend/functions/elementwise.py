@@ -430,9 +430,19 @@ def astype(x: TensorLike, dtype: object, *, copy: bool = True, device: object = 
     return _cast(to_tensor(x), DType.of(dtype))
 
 
-def cast(x: TensorLike, dtype: object, *, saturate: bool = True) -> Tensor:
-    """`astype` as ONNX has it; `saturate` is for 8-bit floats."""
-    return astype(x, dtype)
+def cast(x: TensorLike, dtype: object, *, saturate: bool = True, round_mode: str = "up") -> Tensor:
+    """`astype` as ONNX has it.
+
+    Args:
+        x: A tensor.
+        dtype: The dtype of the result.
+        saturate: Whether what is too large for a float of 8 bits becomes its largest number, not infinity or NaN.
+        round_mode: For float8e8m0: 'up' (away from zero), 'down' or 'nearest'.
+    """
+    tensor, target = to_tensor(x), DType.of(dtype)
+    if tensor.dtype == target:
+        return tensor
+    return op("sx.cast", tensor, to=target, saturate=bool(saturate), round_mode=round_mode)
 
 
 def cast_like(x: TensorLike, target: TensorLike) -> Tensor:
