@@ -12,11 +12,11 @@ from sardonyx.backends.onnx import (
     decompose_sampling as decompose_sampling,
 )
 from sardonyx.backends.onnx.decompose import DECOMPOSITIONS
-from sardonyx.backends.onnx.forms import form_of, lowest_opset, onnx_form
+from sardonyx.backends.onnx.forms import form_of, onnx_form
 from sardonyx.backends.onnx.nodes import Unstatable
-from sardonyx.backends.onnx.options import DEFAULT_OPSET, check_opset
+from sardonyx.backends.onnx.options import DEFAULT_OPSET, MAX_OPSET, check_opset
 from sardonyx.backends.onnx.rewrite import Expansion
-from sardonyx.backends.onnx.widen import widened
+from sardonyx.backends.onnx.widen import widened, widens
 from sardonyx.dialects import locations
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.module import main_function
@@ -93,7 +93,7 @@ class LegalizeForOpsetPass(SxPass):
     def _refusal(self, op: SxOp, reason: Unstatable) -> OpsetError:
         form = onnx_form(op)
         onnx_name = form.name if form is not None else op.name
-        lowest = lowest_opset(op, self.version)
+        lowest = _lowest_opset(op, self.version)
         remedy = f"opset {lowest} is the lowest that can" if lowest is not None else "no opset can"
         hint = op.results[0].name_hint if op.results else None
         where = locations.describe(op.location) or (f"%{hint}" if hint else op.name)
@@ -105,3 +105,15 @@ class LegalizeForOpsetPass(SxPass):
         )
         error.lowest = lowest
         return error
+
+
+def _lowest_opset(op: SxOp, above: int) -> int | None:
+    """The lowest opset over `above` in which the op is one node, between casts perhaps."""
+    for opset in range(above + 1, MAX_OPSET + 1):
+        try:
+            form_of(op, opset)
+        except Unstatable as reason:
+            if not reason.dtype_only or not widens(op, opset):
+                continue
+        return opset
+    return None

@@ -54,6 +54,17 @@ WRAPPING = frozenset(
 
 def widened(op: SxOp, opset: int) -> list[SxOp] | None:
     """Replace the op by one of a wider dtype between casts; the new ops, or None where none does."""
+    found = _wider(op, opset)
+    return None if found is None else _between_casts(op, opset, *found)
+
+
+def widens(op: SxOp, opset: int) -> bool:
+    """Whether there are wider dtypes that the opset has for the op."""
+    return _wider(op, opset) is not None
+
+
+def _wider(op: SxOp, opset: int) -> tuple[list[str | None], list[str | None], dict[str, DType]] | None:
+    """The type variables of the operands and of the results, and the dtypes in place of those that the opset lacks."""
     form = op.ONNX
     schema = None if form is None else schema_of(form.domain, form.name, domain_opset(op, form, opset))
     if form is None or schema is None:
@@ -79,7 +90,7 @@ def widened(op: SxOp, opset: int) -> list[SxOp] | None:
         if not wider:
             return None
         target[variable] = wider[0]
-    return _between_casts(op, opset, present, results, target)
+    return present, results, target
 
 
 def _cast_back(expansion: Expansion, value: SSAValue, dtype: DType) -> SSAValue:
