@@ -56,7 +56,7 @@ class Epilogue:
         indices = (Value(row, I64), Value(column, I64, "1" if lanes else None))
         for argument, value in zip(self.block.args, (total, *indices), strict=True):
             e.values[argument] = value
-        (result,) = e.emit_block(self.block)
+        result = e.emit_block(self.block)[0]
         text = to_memory(e.builder, self.held.with_lanes(lanes), e.text(result))
         e.lanes, e.mask = before
         return text
@@ -306,7 +306,7 @@ def _finish_by_rows(
 
     def body(r: str, _: list[str]) -> list[str]:
         at = fold(b, "add", row, r)
-        ((_, c_offset),) = _row_offsets(b, p, 1, at)
+        c_offset = _row_offsets(b, p, 1, at)[0][1]
         pointer = b.gep(p.c.element, p.c.pointer, fold(b, "add", c_offset, column))
         first = b.gep(wide, held, fold(b, "mul", r, str(tile.vectors)))
         loaded = [b.load(wide, b.gep(wide, first, str(v)) if v else first) for v in range(tile.vectors)]

@@ -78,7 +78,7 @@ class Fused:
         def point(b: Body, total: SSAValue, row: IndexLike, column: IndexLike) -> SSAValue:
             dtype = dtype_of(product)
             wide = compute_dtype(dtype)
-            values = {product: b.convert(b.convert(total, wide, dtype), dtype, wide)}
+            values: dict[SSAValue, SSAValue] = {product: b.convert(b.convert(total, wide, dtype), dtype, wide)}
             for leaf, read in readers.items():
                 own = dtype_of(leaf)
                 values[leaf] = b.convert(read(b, row, column), own, compute_dtype(own))
@@ -161,7 +161,9 @@ def _candidates(ops: Sequence[Any]) -> list[Any]:
     found: dict[Any, None] = {}
     for op in ops:
         for slot in elementwise.read_slots(op):
-            owner = None if slot is None else slot.owner
+            if slot is None:
+                continue
+            owner = slot.owner
             if type(owner) in FUSIBLE and all(use.operation in ops for use in slot.uses):
                 found[owner] = None
     return list(found)[::-1]

@@ -177,7 +177,7 @@ def cut(m: int | None, n: int | None, k: int | None, packed: int | None) -> Cut:
     if n is None or panels is None:
         return Cut(rows if down > 1 else 0, PANELS_PER_BLOCK * width if m < FEW_ROWS else 0, least)
     # Enough units for all threads to end at about the same time, none of them too small to be worth it.
-    work = m * n * (k or 512)
+    work = max(m, 4) * n * (k or 512)  # few rows wait for B
     across = max(1, min(panels, -(-UNITS // down), work // (down * SMALLEST_UNIT)))
     columns = -(-panels // across) * width
     return Cut(rows if down > 1 else 0, columns if columns < n else 0, least)

@@ -149,7 +149,8 @@ def plain(
         if body is not None:
             region, block = epilogue_block(scalar_ir(DType.of(total)))
             inner = Body(block, kernel)
-            block.add_op(YieldOp([body(inner, *block.args, reads)]))
+            value, row, column = block.args
+            block.add_op(YieldOp([body(inner, value, row, column, reads)]))
         index = kernel.index
         kernel.add(
             ContractOp(

@@ -134,7 +134,7 @@ def test_batches_and_operands_that_repeat() -> None:
 
 def test_results_of_another_type() -> None:
     def net(make: Maker, x: Any, y: Any) -> Any:
-        return make.greater(make.matmul(x, y), make.constant(np.float32(0.25)))
+        return make.greater(make.matmul(x, y), make.constant(np.array(0.25, np.float32)))
 
     check(net, [sample("float32", 7, 4), sample("float32", 4, 21, seed=1)], 1, guarded=True)
 
