@@ -139,7 +139,7 @@ def convolve(
     windows, strides = shape.windows, strides_last(shape)
     # Where each window is one element, the pixels of all images are one long row.
     flat = shape.is_pointwise and (last[1] or shape.batch.static_value == 1)
-    above = () if flat else shape.counts[:-2]
+    above: tuple[Dim, ...] = () if flat else shape.counts[:-2]
     planes = Dim.of(1) if flat else Dim.product([shape.batch, *above])
     pixels = Dim.product([shape.batch, *shape.counts]) if flat else Dim.product(shape.counts[-2:])
     weights = weights_of(plan, w, group, dtype, None)
@@ -153,10 +153,11 @@ def convolve(
     after = None if finish.later is None else finish.later(kernel)
     segments, run = _segments(kernel, shape, strides, group)
     a_m = kernel.extent(strides[-1] * windows.strides[-1])
+    plane_pixels, channels = kernel.extent(pixels), kernel.extent(out_channels)
     pairs: list[SSAValue] = []
     if not flat and len(shape.counts) > 1:
-        pairs = [kernel.extent(shape.counts[-1]), kernel.extent(strides[-2] * windows.strides[-2])]
-    plane_pixels, channels = kernel.extent(pixels), kernel.extent(out_channels)
+        across = kernel.extent(shape.counts[-1])
+        pairs = [across, kernel.extent(strides[-2] * windows.strides[-2]), kernel.times(across, channels)]
     of_group, in_group = kernel.extent(per_group), kernel.extent(shape.channels // group)
     inner = kernel.extent(Dim.product(dims_of(w)[1:]))
     group_size = kernel.extent(weights.size)
@@ -165,7 +166,6 @@ def convolve(
     upper_steps = [kernel.extent(s * t) for s, t in zip(strides, windows.strides)][: len(upper)]
     blocks, splits, columns = kernel.extent(grid.blocks), kernel.outer(grid.splits), kernel.outer(grid.columns)
     image_pixels = kernel.extent(Dim.product(shape.counts))
-    outer_step = kernel.times(kernel.extent(shape.counts[-1]), channels) if pairs else None
 
     def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         rest, (plane_group, block, split) = places_of_unit(b, number, (group, blocks, splits))
@@ -183,8 +183,8 @@ def convolve(
         b_at = b.plus(b_at, b.times(start, inner) if weights.packed else start)
         row_pairs: list[SSAValue] = []
         c_at = b.plus(b.times(before, channels), channel)
-        if pairs and outer_step is not None:
-            row_pairs = [b.index(first), pairs[0], pairs[1], outer_step]
+        if pairs:
+            row_pairs = [b.index(first), *pairs]
         else:
             a_at = b.plus(a_at, b.times(first, a_m))
             c_at = b.plus(c_at, b.times(first, channels))
