@@ -12,7 +12,6 @@ from xdsl.ir import Operation
 
 from sardonyx.backends.onnx.metadata import domain_version
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable, check_types, generic_form, schema_of
-from sardonyx.backends.onnx.options import MAX_OPSET
 from sardonyx.backends.onnx.special import SPECIAL, opaque_form
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.sx.opaque import OpaqueOp
@@ -61,14 +60,3 @@ def onnx_form(op: SxOp) -> OnnxForm | None:
     if isinstance(op, OpaqueOp):
         return OnnxForm(op.attr("op_type"), op.attr("domain"))
     return type(op).ONNX
-
-
-def lowest_opset(op: SxOp, above: int) -> int | None:
-    """The lowest opset over `above` in which the op is one node."""
-    for opset in range(above + 1, MAX_OPSET + 1):
-        try:
-            form_of(op, opset)
-        except Unstatable:
-            continue
-        return opset
-    return None

@@ -83,7 +83,7 @@ class LegalizeForOpsetPass(SxPass):
             except InferenceError as error:
                 expansion.undo()
                 raise self._refusal(op, Unstatable(str(error))) from error
-            if values is not None:
+            if values is not None and not any(_same(made, op) for made in expansion.made):
                 made = expansion.replace(values)
                 run.rewritten(name.removeprefix("sx."), name, location, made)
                 return made
@@ -105,6 +105,11 @@ class LegalizeForOpsetPass(SxPass):
         )
         error.lowest = lowest
         return error
+
+
+def _same(made: SxOp, op: SxOp) -> bool:
+    """Whether a decomposition says what was there before: it is for another reason."""
+    return made.name == op.name and made.properties == op.properties and tuple(made.operands) == tuple(op.operands)
 
 
 def _lowest_opset(op: SxOp, above: int) -> int | None:
