@@ -11,7 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.base import OnnxForm, SxOp
-from sardonyx.dialects.dtypes import ANY, DType
+from sardonyx.dialects.dtypes import ALL, NARROW, DType
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import slots
 from sardonyx.dialects.sx.support import broadcast_type, check_dtype
@@ -36,7 +36,7 @@ class BitCastOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("BitCast", since=26)
     ELEMENTWISE: ClassVar = True
-    DTYPES: ClassVar[Sequence[DType]] = ANY
+    DTYPES: ClassVar[Sequence[DType]] = (*ALL, *NARROW)
 
     def target(self) -> DType:
         """The dtype as which the bits are read."""

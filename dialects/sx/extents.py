@@ -115,9 +115,9 @@ def check_allocation(op: SxOp, dtype: DType, dims: Iterable[Dim | int], constrai
 
 def check_run_allocation(op: SxOp, array: Array | np.dtype, shape: Sequence[int]) -> None:
     """The same of a run; raises ExecutionError."""
-    dtype = array.dtype if isinstance(array, np.ndarray) else array
+    dtype = DType.of_array(array) if isinstance(array, np.ndarray) else DType.of(array)
     try:
-        check_allocation(op, DType.of(dtype), shape, "")
+        check_allocation(op, dtype, shape, "")
     except InferenceError as error:
         raise refuse(op, error.message.strip()) from None
 

@@ -13,7 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from sardonyx.dialects.attributes import dims_of, fresh_dim, rank_of, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, less_equal
-from sardonyx.dialects.dtypes import ALL, DType, bool_, int64
+from sardonyx.dialects.dtypes import ALL, ANY, DType, bool_, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import flat, numbers, objects, refuse, run_axis, slots
 from sardonyx.dialects.sx.numeric import wide
@@ -72,7 +72,7 @@ class CompressOp(SxOp):
     axis = opt_prop_def(IntegerAttr)
     output = result_def()
     ONNX: ClassVar = OnnxForm("Compress", since=11)
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.input, self.DTYPES, "(C1)")

@@ -13,7 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from sardonyx.dialects.attributes import dims_of, dtype_of, fresh_dim, rank_of, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal, less_equal
-from sardonyx.dialects.dtypes import ALL, NUMERIC, DType, int64
+from sardonyx.dialects.dtypes import ALL, ANY, NUMERIC, DType, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import check_run_allocation, refuse, run_axis, slots
 from sardonyx.dialects.sx.numeric import convert
@@ -42,7 +42,7 @@ class OneHotOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("OneHot", since=11)
     DEFAULTS: ClassVar = {"axis": -1}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
     INDEX_DTYPES: ClassVar[Sequence[DType]] = NUMERIC
 
     def infer(self) -> Sequence[Attribute]:
@@ -77,7 +77,7 @@ class OneHotOp(SxOp):
         at = np.expand_dims(indices if indices.dtype == np.uint64 else convert(indices, int64), axis)
         steps = np.arange(count).reshape([-1 if i == axis else 1 for i in range(len(shape))])
         hit = (at == steps) | (at == steps - count)
-        return [np.where(hit, values[1], values[0]).reshape(shape)]
+        return [np.take(values, hit.astype(np.intp)).reshape(shape)]
 
 
 @irdl_op_definition

@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from sardonyx.dialects.attributes import dims_of, dtype_of, rank_of
 from sardonyx.dialects.base import OnnxForm, SxOp
-from sardonyx.dialects.dtypes import ALL, DType, int64
+from sardonyx.dialects.dtypes import ANY, DType, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import merge, refuse, slots
 from sardonyx.dialects.sx.support import check_dtype, is_unranked
@@ -35,7 +35,7 @@ class ReverseSequenceOp(SxOp):
     output = result_def()
     ONNX: ClassVar = OnnxForm("ReverseSequence", since=10)
     DEFAULTS: ClassVar = {"batch_axis": 1, "time_axis": 0}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         check_dtype(self, self.input, self.DTYPES, "(C1)")

@@ -49,7 +49,7 @@ class ScatterOp(SxOp):
     updates = operand_def()
     reduction = opt_prop_def(StringAttr)
     output = result_def()
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def _check(self, index_dtypes: Sequence[DType]) -> DType:
         dtype = check_dtype(self, self.data, self.DTYPES, "(C1)")
@@ -57,6 +57,8 @@ class ScatterOp(SxOp):
         check_dtype(self, self.indices, index_dtypes, "(C1)", "indices")
         if self.attr("reduction") not in REDUCTIONS:
             raise self.fail(f"(C2) reduction '{self.attr('reduction')}' is none of {', '.join(REDUCTIONS)}")
+        if self.attr("reduction") != "none":
+            check_dtype(self, self.data, ALL, "(C2)", "what is reduced")
         return dtype
 
     def _place(self, data: Array, indices: Array, updates: Array) -> Array:
@@ -82,8 +84,9 @@ class ScatterElementsOp(ScatterOp):
     updates of one element stays. See `put` for sums.
 
     (C1) The dtype is one of `DTYPES`, that of `updates` the same, of `indices` int64 or int32. (C2) `reduction` is one
-    of `REDUCTIONS`. (C3) All ranks are equal and at least 1, and `axis` is in [-rank, rank). (C4) `indices` and
-    `updates` have one shape, no longer than the data along the other axes. (C5) The indices are in [-size, size).
+    of `REDUCTIONS`, all but `none` for numbers of 8 bits or more. (C3) All ranks are equal and at least 1, and
+    `axis` is in [-rank, rank). (C4) `indices` and `updates` have one shape, no longer than the data along the other
+    axes. (C5) The indices are in [-size, size).
     """
 
     name = "sx.scatter_elements"
@@ -133,9 +136,9 @@ class ScatterNDOp(ScatterOp):
     A tuple of m indices addresses the first m axes; `reduction` as for `sx.scatter_elements`.
 
     (C1) The dtype is one of `DTYPES`, that of `updates` the same, of `indices` int64. (C2) `reduction` is one of
-    `REDUCTIONS`. (C3) `indices` has rank 1 or more; its tuples have at most as many entries as the data has axes.
-    (C4) The shape of `updates` is that of `indices` but for the tuples, followed by the data's further axes. (C5) The
-    indices are in [-size, size) of their axes.
+    `REDUCTIONS`, as there. (C3) `indices` has rank 1 or more; its tuples have at most as many entries as the data
+    has axes. (C4) The shape of `updates` is that of `indices` but for the tuples, followed by the data's further
+    axes. (C5) The indices are in [-size, size) of their axes.
     """
 
     name = "sx.scatter_nd"

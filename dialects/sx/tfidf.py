@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from sardonyx.dialects.attributes import dims_of, tensor_type, unranked_type
+from sardonyx.dialects.attributes import dims_of, dtype_of, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
-from sardonyx.dialects.dtypes import DType, float32, int32, int64
+from sardonyx.dialects.dtypes import DType, float32, int32, int64, string
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import check_allocation, check_run_allocation, refuse, slots
 from sardonyx.dialects.sx.support import check_dtype, is_unranked
@@ -24,16 +24,17 @@ MODES = ("TF", "IDF", "TFIDF")
 class TfIdfVectorizerOp(SxOp):
     """How often each n-gram of a pool occurs in a sequence [C], or in each row of [B, C].
 
-    `pool_int64s` holds the n-grams one after the other, sorted by length; those of length n start at
-    `ngram_counts[n - 1]`. N-gram i is counted in column `ngram_indexes[i]` if its length is in [min_gram_length,
-    max_gram_length]. Its elements may lie up to `max_skip_count + 1` apart, evenly; each distance is counted, single
-    elements once. `mode` TF gives the counts, IDF the column's weight where there is one, TFIDF weight times count
-    (weights are 1 without `weights`).
+    `pool_int64s` (for strings `pool_strings`) holds the n-grams one after the other, sorted by length; those of length
+    n start at `ngram_counts[n - 1]`. N-gram i is counted in column `ngram_indexes[i]` if its length is in
+    [min_gram_length, max_gram_length]. Its elements may lie up to `max_skip_count + 1` apart, evenly; each distance
+    is counted, single elements once. `mode` TF gives the counts, IDF the column's weight where there is one, TFIDF
+    weight times count (weights are 1 without `weights`).
 
-    (C1) The operand is int32 or int64. (C2) Its rank is 1 or 2. (C3) `mode` is one of `MODES`. (C4) `ngram_counts` are
-    ascending positions of the pool, with whole n-grams between them; `max_gram_length` is no longer than the list.
-    (C5) There is an index, none negative, for each n-gram of the pool; a weight for each column. (C6) 1 <=
-    `min_gram_length` <= `max_gram_length`, and `max_skip_count` is not negative.
+    (C1) The operand is int32 or int64 and there is `pool_int64s`, or it is of strings and there is `pool_strings`. (C2)
+    Its rank is 1 or 2. (C3) `mode` is one of `MODES`. (C4) `ngram_counts` are ascending positions of the pool, with
+    whole n-grams between them; `max_gram_length` is no longer than the list. (C5) There is an index, none negative,
+    for each n-gram of the pool; a weight for each column. (C6) 1 <= `min_gram_length` <= `max_gram_length`, and
+    `max_skip_count` is not negative.
     """
 
     name = "sx.tfidf_vectorizer"
@@ -44,30 +45,36 @@ class TfIdfVectorizerOp(SxOp):
     mode = prop_def(StringAttr)
     ngram_counts = prop_def(DenseArrayBase)
     ngram_indexes = prop_def(DenseArrayBase)
-    pool_int64s = prop_def(DenseArrayBase)
+    pool_int64s = opt_prop_def(DenseArrayBase)
+    pool_strings = opt_prop_def(ArrayAttr)
     weights = opt_prop_def(DenseArrayBase)
     output = result_def()
     ONNX: ClassVar = OnnxForm("TfIdfVectorizer", since=9)
-    DTYPES: ClassVar[Sequence[DType]] = (int32, int64)
+    DTYPES: ClassVar[Sequence[DType]] = (int32, int64, string)
 
     @property
     def columns(self) -> int:
         return max(self.attr("ngram_indexes"), default=-1) + 1
 
-    def grams(self) -> dict[tuple[int, ...], int]:
+    def grams(self) -> dict[tuple[object, ...], int]:
         """The column of each n-gram that is counted; the first of equal ones counts.
 
         Raises:
             InferenceError: The pool breaks (C4) or (C5).
         """
-        pool, starts, columns = self.attr("pool_int64s"), self.attr("ngram_counts"), self.attr("ngram_indexes")
+        starts, columns = self.attr("ngram_counts"), self.attr("ngram_indexes")
+        pools = self.attr("pool_int64s"), self.attr("pool_strings")
+        strings = dtype_of(self.x) == string
+        pool, other = pools[::-1] if strings else pools
+        if pool is None or other is not None:
+            raise self.fail(f"(C1) n-grams of {dtype_of(self.x)} are in {'pool_strings' if strings else 'pool_int64s'}")
         low, high = self.attr("min_gram_length"), self.attr("max_gram_length")
         if high > len(starts):
             raise self.fail(f"(C4) max_gram_length is {high}, ngram_counts has {len(starts)} entries")
         bounds = [*starts, len(pool)]
         if any(a > b for a, b in zip(bounds, bounds[1:])) or min(bounds) < 0:
             raise self.fail(f"(C4) ngram_counts {list(starts)} are not ascending positions of a pool of {len(pool)}")
-        out: dict[tuple[int, ...], int] = {}
+        out: dict[tuple[object, ...], int] = {}
         number = 0
         for length, (start, end) in enumerate(zip(bounds, bounds[1:]), 1):
             if (end - start) % length:
@@ -116,7 +123,7 @@ class TfIdfVectorizerOp(SxOp):
             counts = counts * np.array(weights, np.float64).astype(np.float32)
         return [counts.astype(np.float32)]
 
-    def _counts(self, row: list[int], grams: dict[tuple[int, ...], int]) -> list[int]:
+    def _counts(self, row: list[object], grams: dict[tuple[object, ...], int]) -> list[int]:
         counts = [0] * self.columns
         lengths = {len(gram) for gram in grams}
         for distance in range(1, min(self.attr("max_skip_count") + 1, max(len(row), 1)) + 1):

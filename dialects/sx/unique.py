@@ -13,10 +13,11 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from sardonyx.dialects.attributes import dims_of, fresh_dim, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ALL, DType, int64
+from sardonyx.dialects.dtypes import ANY, DType, int64
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import run_axis, slots
 from sardonyx.dialects.sx.numeric import double, is_float
+from sardonyx.dialects.sx.strings import is_string
 from sardonyx.dialects.sx.support import check_dtype, is_unranked, normalize_axis
 
 
@@ -25,7 +26,7 @@ def distinct(rows: Array) -> tuple[Array, Array, Array]:
 
     NaNs are equal to each other and come last.
     """
-    keys = double(rows) if is_float(rows) else rows
+    keys = double(rows) if is_float(rows) and not is_string(rows) else rows
     count = len(rows)
     by_key = np.lexsort(keys.T[::-1]) if keys.shape[1] and count else np.arange(count)
     ordered = keys[by_key]
@@ -59,7 +60,7 @@ class UniqueOp(SxOp):
     counts = result_def()
     ONNX: ClassVar = OnnxForm("Unique", since=11)
     DEFAULTS: ClassVar = {"sorted": True}
-    DTYPES: ClassVar[Sequence[DType]] = ALL
+    DTYPES: ClassVar[Sequence[DType]] = ANY
 
     def infer(self) -> Sequence[Attribute]:
         dtype = check_dtype(self, self.x, self.DTYPES, "(C1)")

@@ -26,7 +26,7 @@ def agree(
     theirs = run_node(cls.ONNX.name, inputs, len(ours), opset, cls.ONNX.domain, **attributes)
     for a, b in zip(ours, theirs, strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape, f"{a.dtype}{a.shape}, onnxruntime {b.dtype}{b.shape}"
-        if a.dtype.kind in "biu":
+        if a.dtype.kind in "biuO":
             np.testing.assert_array_equal(a, b)
         else:
             np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=rtol, atol=atol)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from against_ort import agree
 from op_case import constant, extents, known, round_trip, run, run_all, shape, value
+from ort_oracle import run_node
 from sized import op
 
 from sardonyx.dialects import dtypes
@@ -263,3 +264,38 @@ def test_reverse_sequence_constraints():
     for bad in ([4, 0], [-1, 0], [1]):
         with pytest.raises(ExecutionError, match=r"time axis 3|doesn't fit"):
             made.evaluate(EvalContext(), np.zeros((3, 2, 3), "f4"), np.array(bad))
+
+
+# ---- strings
+
+
+def of_strings(cls, *arrays, **properties):
+    """The results on arrays of which some hold strings, and onnxruntime's."""
+    slots = [value("string" if a.dtype == object else dtypes.DType.of(a.dtype), a.shape) for a in arrays]
+    made = cls.make(*slots, **properties)
+    assert "!sx.string" in round_trip(made)
+    results = made.evaluate(EvalContext(), *arrays)
+    flags = {k: int(v) if isinstance(v, bool) else v for k, v in properties.items()}
+    for ours, theirs in zip(results, run_node(cls.ONNX.name, arrays, len(results), **flags), strict=True):
+        assert ours.tolist() == theirs.tolist()
+    return results[0].tolist()
+
+
+def test_strings_are_chosen_and_placed():
+    x = np.array([["b", ""], ["a", "c"], ["b", ""]], object)
+    assert of_strings(COMPRESS, x, np.array([False, True, True]), axis=0) == [["a", "c"], ["b", ""]]
+    assert of_strings(UNIQUE, x, axis=0) == [["a", "c"], ["b", ""]] and of_strings(UNIQUE, x) == ["", "a", "b", "c"]
+    assert of_strings(ONE_HOT, np.array([1, 0]), np.array(2), np.array(["no", "yes"], object))[0] == ["no", "yes"]
+    places, new = np.array([[1, 1]]), np.array([["x", "y"]], object)
+    assert of_strings(op("scatter_elements"), x, places, new)[1] == ["x", "y"]
+    assert of_strings(op("scatter_nd"), x, places, np.array(["z"], object))[1] == ["a", "z"]
+    refuses(
+        op("scatter_nd"), "C2", *(value(d, [1, 1]) for d in ("string", "int64")), value("string", [1]), reduction="add"
+    )
+
+
+def test_rare_numbers_are_chosen_and_placed():
+    x = np.array([3, -8, 3], dtypes.int4.numpy)
+    assert run_all(UNIQUE, x)[0].astype(int).tolist() == [-8, 3]
+    assert run(op("scatter_elements"), x, np.array([1]), x[:1]).astype(int).tolist() == [3, 3, 3]
+    assert run(COMPRESS, x, np.array([True])).astype(int).tolist() == [3]

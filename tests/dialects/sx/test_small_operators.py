@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from against_ort import agree
 from op_case import constant, round_trip, run, run_all, shape, value
+from ort_oracle import run_node
 from sized import op
 
 from sardonyx.dialects import dtypes
@@ -102,6 +103,8 @@ def test_bits_of_bools_and_scalars():
     assert run(BITS, turned, to=dtypes.uint32).tolist() == np.ascontiguousarray(turned).view(np.uint32).tolist()
     made = BITS.make(value("float32", ["n"]), to=dtypes.uint32)
     assert shape(made) == ["n"] and "to = ui32" in round_trip(made)
+    refuses(BITS, "C1", value("string", [2]), to=dtypes.int64)
+    refuses(BITS, "C1", value("int64", [2]), to=dtypes.string)
     refuses(BITS, "C2", value("float32", [2]), to=dtypes.int64)
     refuses(BITS, "C2", value("int4", [2]), to=dtypes.int8)
 
@@ -124,6 +127,18 @@ def test_counts_against_onnxruntime(mode, skip, lengths, weights):
     attributes = {**POOL, "mode": mode, "max_skip_count": skip, "min_gram_length": low, "max_gram_length": high}
     agree(GRAMS, ROWS, weights=weights, **attributes)
     agree(GRAMS, ROWS[1].astype(np.int64), weights=weights, **attributes)
+
+
+def test_counts_of_strings_against_onnxruntime():
+    texts = np.array(["one", "two", "one", "two", "", "three"], object)
+    pool = {**POOL, "pool_strings": ("one", "", "two", "three", "one", "two", "two", "one", "", "three"), "mode": "TF"}
+    del pool["pool_int64s"]
+    made = GRAMS.make(value("string", [6]), **pool)
+    assert 'pool_strings = ["one", "",' in round_trip(made)
+    (got,) = made.evaluate(EvalContext(), texts)
+    assert got.tolist() == run_node("TfIdfVectorizer", [texts], **pool)[0].tolist() == [2, 1, 2, 1, 2, 1, 1]
+    refuses(GRAMS, "C1", value("string", [3]), **{**POOL, "mode": "TF"})
+    refuses(GRAMS, "C1", value("int32", [3]), **pool)
 
 
 def test_counts_of_nothing_and_constraints():
