@@ -23,6 +23,7 @@ from sardonyx.passes.layout_rule import (
     values,
     vector,
 )
+from sardonyx.passes.layout_quantized import QuantizeRule
 from sardonyx.passes.permutations import Perm, identity, inverse, matching, padded
 
 
@@ -444,6 +445,8 @@ _RULES: dict[str, LayoutRule] = {
     **{f"sx.reduce_{name}": _REDUCE for name in _REDUCTIONS.split()},
     "sx.cast_like": CastLikeRule(),
     "sx.cumsum": CumSumRule(),
+    "sx.quantize_linear": QuantizeRule(),
+    "sx.dequantize_linear": QuantizeRule(),
     "sx.arg_max": _ARG,
     "sx.arg_min": _ARG,
     "sx.squeeze": SqueezeRule(),
