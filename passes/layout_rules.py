@@ -10,6 +10,7 @@ from sardonyx.dialects.attributes import dims_of, dtype_of, rank_of
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.values import known_ints
+from sardonyx.passes.layout_quantized import QuantizeRule
 from sardonyx.passes.layout_rule import (
     ANY,
     Emit,
@@ -23,7 +24,6 @@ from sardonyx.passes.layout_rule import (
     values,
     vector,
 )
-from sardonyx.passes.layout_quantized import QuantizeRule
 from sardonyx.passes.permutations import Perm, identity, inverse, matching, padded
 
 
