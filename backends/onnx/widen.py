@@ -18,7 +18,7 @@ from sardonyx.backends.onnx.rewrite import Expansion
 from sardonyx.backends.onnx.tensors import type_string
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dtypes import DTYPES, SMALL_FLOATS, DType
+from sardonyx.dialects.dtypes import DTYPES, SMALL_FLOATS, DType, float8e8m0
 from sardonyx.errors import InferenceError
 
 # dtype -> the dtypes that hold all its values, best first.
@@ -96,7 +96,9 @@ def _wider(op: SxOp, opset: int) -> tuple[list[str | None], list[str | None], di
 def _cast_back(expansion: Expansion, value: SSAValue, dtype: DType) -> SSAValue:
     """The value in the dtype from which its elements come; infinities stay so."""
     if dtype in SMALL_FLOATS:
-        return expansion("cast", value, to=dtype, saturate=False)
+        # No element is rounded; 'up' is what ONNX's reference gets wrong for the least power of two.
+        mode = "down" if dtype == float8e8m0 else "up"
+        return expansion("cast", value, to=dtype, saturate=False, round_mode=mode)
     return expansion.cast(value, dtype)
 
 
