@@ -57,6 +57,8 @@ def _block(b: FunctionBuilder, block: Block, arguments: Mapping[SSAValue, str], 
             for extent in (*op.extents, *op.segments[::2]):
                 work = fold(b, "mul", work, _value(extent, arguments))
             nested.append(work)
+        elif isinstance(op, IfOp):
+            nested.append(_block(b, op.then_region.block, arguments, unknown))
         elif isinstance(op, TurnOp):
             rows, columns = (_value(extent, arguments) for extent in op.extents)
             nested.append(fold(b, "mul", rows, columns))

@@ -173,6 +173,43 @@ def test_unknown_extents():
     assert shape(CONV.make(x, value("float32", ["m", "c", "k"]), kernel_shape=[3])) == ["b", "m", "h - 2"]
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW->NHWC", "NHWC->NCHW"])
+def test_layouts(layout):
+    x, w = RNG.random((2, 4, 6, 5)), RNG.random((6, 2, 3, 2))
+    attributes = {"group": 2, "pads": [1, 0, 0, 1], "strides": [2, 1]}
+    want = run(CONV, x, w, **attributes)
+    before, after = layout.startswith("NHWC"), layout.endswith("NHWC")
+    got = run(CONV, np.moveaxis(x, 1, -1) if before else x, w, layout=layout, **attributes)
+    assert np.array_equal(np.moveaxis(got, -1, 1) if after else got, want)
+    dims = ["n", "h", "v", 4] if before else ["n", 4, "h", "v"]
+    built = CONV.make(value("float32", dims), value("float32", [6, 2, 3, 2]), layout=layout, **attributes)
+    assert shape(built)[3 if after else 1] == "6" and shape(built)[2 if after else 3] == "v"
+    assert f'layout = "{layout}"' in round_trip(built)
+
+
+def test_layouts_are_transposed_for_onnx():
+    onnx = pytest.importorskip("onnx")
+    from sardonyx.backends.onnx.legalize import LegalizeForOpsetPass
+    from sardonyx.dialects.evaluate import evaluate_function
+    from sardonyx.dialects.module import create_module, main_function, set_outputs
+
+    assert onnx.__version__
+    data, weights = value("float32", [1, 5, 6, 4]), value("float32", [3, 4, 2, 2])
+    module, block = create_module("g", [("x", data.type, None), ("w", weights.type, None)])
+    conv = CONV.make(*block.args, layout="NHWC", dilations=[2, 1])
+    pool = op("max_pool").make(conv.output, kernel_shape=[2, 2], layout="NHWC")
+    average = op("average_pool").make(pool.output, kernel_shape=[2, 1], layout="NHWC")
+    block.add_ops([conv, pool, average])
+    set_outputs(module, [average.output, pool.indices], ["y", "i"])
+    arrays = [RNG.random((1, 5, 6, 4), np.float32), RNG.random((3, 4, 2, 2), np.float32)]
+    want = evaluate_function(main_function(module), arrays)
+    LegalizeForOpsetPass(version=13).execute(module)
+    module.verify()
+    assert not any("layout" in one.properties for one in module.walk())
+    for a, b in zip(evaluate_function(main_function(module), arrays), want, strict=True):
+        assert np.array_equal(a, b)
+
+
 def test_text():
     x, w = value("float32", ["n", 2, 5]), value("float32", [3, 2, 2])
     line = round_trip(CONV.make(x, w, value("float32", [3]), pads=[1, 0], auto_pad="NOTSET"))
@@ -203,6 +240,9 @@ def test_text():
         (("float32", [1, 2, 5]), ("float32", [3, 1, 2]), None, {"group": 2}, "C4"),
         (("float32", [1, 2, 5]), ("float32", [3, 2, 2]), ("float32", [2]), {}, "C5"),
         (("float32", [1, 2, 5]), ("float32", [3, 2, 7]), None, {}, "C6"),
+        (("float32", [1, 5, 2]), ("float32", [3, 2, 7]), None, {"layout": "NHWC"}, "C6"),
+        (("float32", [1, 2, 5]), ("float32", [3, 2, 2]), None, {"layout": "NHWC"}, "C4"),
+        (("float32", [1, 2, 5]), ("float32", [3, 2, 2]), None, {"layout": "NWC"}, "C7"),
     ],
 )
 def test_conv_constraints(x, w, b, attributes, constraint):

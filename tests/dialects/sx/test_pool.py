@@ -239,6 +239,20 @@ def test_constraints(cls, dtype, dims, attributes, constraint):
         cls.make(value(dtype, dims), **({"kernel_shape": [2]} | attributes))
 
 
+@pytest.mark.parametrize("cls", [MAX, AVERAGE])
+def test_channels_last(cls):
+    x = np.arange(2 * 3 * 5 * 4, dtype=np.float32).reshape(2, 3, 5, 4)[:, ::-1]
+    attributes = {"kernel_shape": [3, 2], "strides": [1, 2], "pads": [1, 0, 1, 1], "ceil_mode": True}
+    want, got = (
+        run_all(cls, x, **attributes),
+        run_all(cls, np.moveaxis(x, 1, -1), layout="NHWC", **attributes),
+    )
+    for a, b in zip(want, got, strict=True):
+        assert np.array_equal(np.moveaxis(a, 1, -1), b)
+    with pytest.raises(InferenceError, match=r"\(C6\)"):
+        cls.make(value("float32", [1, 1, 4]), kernel_shape=[2], layout="NCHW->NHWC")
+
+
 def test_c5_and_refused_runs():
     with pytest.raises(InferenceError, match=r"\(C5\)"):
         MAX.make(value("float32", [1, 1, 4]), kernel_shape=[2], storage_order=2)
