@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.onnx import (
     decompose_quantized as decompose_quantized,  # they register their decompositions
+    decompose_recurrent as decompose_recurrent,
     decompose_sampling as decompose_sampling,
 )
 from sardonyx.backends.onnx.decompose import DECOMPOSITIONS
