@@ -1,4 +1,4 @@
-"""Values of a run that are no single tensor: lists for sequences, None for an optional that is empty."""
+"""Values of a run that are no single tensor: lists for sequences, dicts for maps, None for an empty optional."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
 from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.types import OptionalType, SequenceType, describe_type, with_dtype_of
+from sardonyx.dialects.types import MapType, OptionalType, SequenceType, describe_type, with_dtype_of
 from sardonyx.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -34,6 +34,10 @@ def bind_nested(what: str, ty: Attribute, value: Any, to_array: Callable[[str, D
         if not isinstance(value, list | tuple):
             raise InvalidArgumentError(f"{what} is a list of tensors ({describe_type(ty)}), not {type(value).__name__}")
         return [bind_nested(f"{what}, element {i},", ty.element, v, to_array) for i, v in enumerate(value)]
+    if isinstance(ty, MapType):
+        if not isinstance(value, dict):
+            raise InvalidArgumentError(f"{what} is a dict ({describe_type(ty)}), not {type(value).__name__}")
+        return value
     if value is None:
         raise InvalidArgumentError(f"{what} is missing")
     array = to_array(what, with_dtype_of(ty), value)
@@ -47,8 +51,8 @@ def bind_nested(what: str, ty: Attribute, value: Any, to_array: Callable[[str, D
 
 def map_arrays(value: Any, function: Callable[[Array], Any]) -> Any:
     """The value with the function applied to each array in it."""
-    if value is None:
-        return None
+    if value is None or isinstance(value, dict):
+        return value
     if isinstance(value, list):
         return [map_arrays(element, function) for element in value]
     return function(value)
@@ -56,6 +60,6 @@ def map_arrays(value: Any, function: Callable[[Array], Any]) -> Any:
 
 def arrays_in(value: Any) -> list[Array]:
     """The arrays in a value."""
-    if value is None:
+    if value is None or isinstance(value, dict):
         return []
     return [array for element in value for array in arrays_in(element)] if isinstance(value, list) else [value]

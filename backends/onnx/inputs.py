@@ -14,6 +14,8 @@ SMALL = 1024
 def is_weight(content: Content) -> bool:
     """Whether a tensor counts as a weight: all but what shape computations and scalars need."""
     kind = content.dtype.kind
+    if kind in "sO":
+        return False  # strings have no bytes of their own
     return bool(content.shape) and content.nbytes > 0 and (kind not in "biu" or content.nbytes > SMALL)
 
 

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import defs
 from xdsl.dialects.builtin import DictionaryAttr
 
 from sardonyx.backends.onnx import control, opaque, sampling_forms
 from sardonyx.backends.onnx.nodes import (
-    AttrType,
     NodeForm,
     Unstatable,
     generic_form,
-    make_attribute,
     put_attribute,
     schema_of,
 )
@@ -90,22 +89,36 @@ def _batch_norm(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> 
 
 
 def _trees(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
-    """Modes are names; tables of doubles have attributes of their own, since ai.onnx.ml 3."""
-    node = NodeForm(form.name, form.domain, list(op.slots), list(op.results))
+    """Modes are names; tables of doubles have attributes of their own, since ai.onnx.ml 3.
+
+    The attributes, which may have millions of entries, are made once for an op.
+    """
+    state = (schema.since_version, tuple(map(id, op.properties.values())))
+    made = getattr(op, "_onnx_tables", None)
+    if made is None or made[0] != state:
+        made = op._onnx_tables = (state, _tree_attributes(op, form, schema, opset))  # pyright: ignore[reportAttributeAccessIssue]
+    return NodeForm(form.name, form.domain, list(op.slots), list(op.results), dict(made[1]))
+
+
+def _tree_attributes(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> dict[str, onnx.AttributeProto]:
+    node = NodeForm(form.name, form.domain, [], [])
     for prop in type(op).get_irdl_definition().properties:
         attr = op.properties.get(prop)
-        if is_table(attr):
-            array = table_of(attr)
-            if prop == "nodes_modes":
-                names = [MODES[m] for m in array.reshape(-1)]
-                node.attributes[prop] = make_attribute(prop, names, AttrType.STRINGS)
-                continue
-            if array.dtype == np.float64:
-                prop += "_as_tensor"
-        put_attribute(
-            op, node, schema, prop, op.attr(prop) if not is_table(attr) else attr, op.DEFAULTS.get(prop), opset
-        )
-    return node
+        if not is_table(attr):
+            put_attribute(op, node, schema, prop, op.attr(prop), op.DEFAULTS.get(prop), opset)
+            continue
+        array = table_of(attr)
+        if prop == "nodes_modes" and form.name != "TreeEnsemble":
+            made = node.attributes[prop] = onnx.AttributeProto(name=prop, type=onnx.AttributeProto.STRINGS)
+            made.strings.extend(map(_MODE_NAMES.__getitem__, array.reshape(-1).tolist()))
+            continue
+        if array.dtype == np.float64 and form.name != "TreeEnsemble":
+            prop += "_as_tensor"
+        put_attribute(op, node, schema, prop, attr, None, opset)
+    return node.attributes
+
+
+_MODE_NAMES = [name.encode() for name in MODES]
 
 
 def _cast(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
@@ -156,6 +169,7 @@ SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     "sx.max_pool": _pool,
     "sx.average_pool": _pool,
     "sx.batch_norm": _batch_norm,
+    "sx.tree_ensemble": _trees,
     "sx.tree_ensemble_regressor": _trees,
     "sx.tree_ensemble_classifier": _trees,
 }

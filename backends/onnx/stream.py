@@ -13,8 +13,8 @@ import onnx
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from sardonyx.backends.onnx.emit import Skeleton
-from sardonyx.backends.onnx.tensors import raw_view, stored_size
+from sardonyx.backends.onnx.emit import Content, Skeleton
+from sardonyx.backends.onnx.tensors import fill, raw_view, stored_size
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -47,6 +47,8 @@ def _tensor_size(skeleton: Skeleton, tensor: onnx.TensorProto) -> int:
     content = skeleton.contents.get(tensor.name)
     if content is None:
         return tensor.ByteSize()
+    if content.dtype.kind in "sO":
+        return _filled(tensor, content).ByteSize()
     size = stored_size(content)
     return tensor.ByteSize() + len(_key(RAW_DATA, size)) + size
 
@@ -56,12 +58,23 @@ def _tensor(skeleton: Skeleton, tensor: onnx.TensorProto) -> Iterator[bytes | me
     if content is None:
         yield tensor.SerializeToString(deterministic=True)
         return
+    if content.dtype.kind in "sO":
+        yield _filled(tensor, content).SerializeToString(deterministic=True)
+        return
     before, after = _split(tensor, RAW_DATA)
     view = raw_view(content)
     yield before + _key(RAW_DATA, len(view))
     for start in range(0, len(view), CHUNK):
         yield view[start : start + CHUNK]
     yield after
+
+
+def _filled(tensor: onnx.TensorProto, content: Content) -> onnx.TensorProto:
+    """A tensor of strings, which have no bytes of their own."""
+    whole = onnx.TensorProto()
+    whole.CopyFrom(tensor)
+    fill(whole, content)
+    return whole
 
 
 def _split(message: MessageT, number: int) -> tuple[bytes, bytes]:

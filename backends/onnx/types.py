@@ -6,9 +6,10 @@ import onnx
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
-from sardonyx.dialects.attributes import dtype_of, is_anonymous, type_dims
+from sardonyx.dialects.attributes import dtype_of, fresh_dim, is_anonymous, type_dims
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.types import OptionalType, SequenceType, UnknownType
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.types import MapType, OptionalType, SequenceType, UnknownType
 from sardonyx.errors import InvalidArgumentError
 
 
@@ -32,7 +33,7 @@ def type_proto(ty: Attribute, declared: tuple[Dim | None, ...] | None = None) ->
 
     Args:
         ty: The type.
-        declared: Dims that an imported model declared; they name those of which inference knows nothing.
+        declared: Dims that an imported model declared; they stand where inference knows nothing.
     """
     proto = onnx.TypeProto()
     if isinstance(ty, SequenceType):
@@ -41,14 +42,21 @@ def type_proto(ty: Attribute, declared: tuple[Dim | None, ...] | None = None) ->
     if isinstance(ty, OptionalType):
         proto.optional_type.elem_type.CopyFrom(type_proto(ty.element))
         return proto
+    if isinstance(ty, MapType):
+        proto.map_type.key_type = DType.of(ty.key).onnx
+        proto.map_type.value_type.CopyFrom(type_proto(ty.element))
+        return proto
     if isinstance(ty, UnknownType):
         return proto
     tensor = proto.tensor_type
     tensor.elem_type = dtype_of(ty).onnx
-    if not isinstance(ty, TensorType):
+    if isinstance(ty, TensorType):
+        dims = type_dims(ty)
+    elif declared is not None:
+        dims = tuple(fresh_dim() for _ in declared)
+    else:
         return proto
     tensor.shape.SetInParent()
-    dims = type_dims(ty)
     for axis, dim in enumerate(dims):
         stated = dim_text(dim)
         if stated is None and declared is not None and len(declared) == len(dims):

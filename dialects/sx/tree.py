@@ -270,31 +270,48 @@ class _NodeIndex:
     """The position of a node by its tree's and its own id."""
 
     def __init__(self, trees: Array, nodes: Array) -> None:
-        self.order = np.lexsort((nodes, trees))
-        self.trees, self.nodes = trees[self.order], nodes[self.order]
-        if len(trees) and ((np.diff(self.trees) == 0) & (np.diff(self.nodes) == 0)).any():
-            raise TreeFault("two nodes of a tree have the same id")
-        self.starts, where = np.unique(self.trees, return_index=True)
-        self.bounds = np.concatenate([where, [len(trees)]])
-        # Ids are looked up in one sorted array: tree by rank, then node by its rank among all ids.
-        self.ids, ranks = np.unique(self.nodes, return_inverse=True)
-        group = np.searchsorted(self.starts, self.trees)
-        self.keys = group * max(1, len(self.ids)) + ranks.reshape(-1)
+        if len(trees) and (np.diff(trees) < 0).any():
+            self.order: Array | None = np.lexsort((nodes, trees))
+            trees, nodes = trees[self.order], nodes[self.order]
+        else:
+            self.order = None
+        first = np.flatnonzero(np.diff(trees, prepend=trees[:1] - 1))
+        self.trees = trees[first]
+        self.bounds = np.concatenate([first, [len(trees)]])
+        # Nearly all models number the nodes of a tree from 0 on; else they are found by a key that grows.
+        local = np.arange(len(trees)) - np.repeat(first, np.diff(self.bounds))
+        self.keys: Array | None = None
+        if (nodes != local).any():
+            self.low, span = int(nodes.min()), int(nodes.max()) - int(nodes.min()) + 1
+            if span * max(1, len(first)) > 2**62:
+                raise TreeFault("the ids of nodes are too far apart")
+            self.span = span
+            keys = np.repeat(np.arange(len(first)), np.diff(self.bounds)) * span + (nodes - self.low)
+            within = np.argsort(keys, kind="stable")
+            self.keys = keys[within]
+            self.order = within if self.order is None else self.order[within]
+            if (np.diff(self.keys) == 0).any():
+                raise TreeFault("two nodes of a tree have the same id")
 
     def __call__(self, trees: Array, nodes: Array) -> Array:
         if not len(trees):
             return np.zeros(0, np.int64)
-        if not len(self.keys):
+        if not len(self.trees):
             raise TreeFault("there are no nodes")
-        group = np.clip(np.searchsorted(self.starts, trees), 0, len(self.starts) - 1)
-        rank = np.clip(np.searchsorted(self.ids, nodes), 0, len(self.ids) - 1)
-        key = group * len(self.ids) + rank
-        at = np.clip(np.searchsorted(self.keys, key), 0, len(self.keys) - 1)
-        wrong = (self.starts[group] != trees) | (self.ids[rank] != nodes) | (self.keys[at] != key)
+        group = np.clip(np.searchsorted(self.trees, trees), 0, len(self.trees) - 1)
+        wrong = self.trees[group] != trees
+        if self.keys is None:
+            wrong |= (nodes < 0) | (nodes >= np.diff(self.bounds)[group])
+            at = self.bounds[group] + nodes
+        else:
+            inside = (nodes >= self.low) & (nodes < self.low + self.span)
+            key = group * self.span + np.where(inside, nodes - self.low, 0)
+            at = np.clip(np.searchsorted(self.keys, key), 0, len(self.keys) - 1)
+            wrong |= ~inside | (self.keys[at] != key)
         if wrong.any():
             index = int(np.flatnonzero(wrong)[0])
             raise TreeFault(f"tree {int(trees[index])} has no node {int(nodes[index])}")
-        return self.order[at]
+        return at if self.order is None else self.order[at]
 
 
 _NODE_TABLES = (

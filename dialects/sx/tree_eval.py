@@ -62,17 +62,14 @@ class Forest:
                 raise TreeFault(f"a {name} is out of range: {int(found.min())} to {int(found.max())} of {limit}")
         if len(self.features) and self.features.min() < 0:
             raise TreeFault("a feature is negative")
-        level = np.unique(self.roots)
-        seen = np.zeros(n, bool)
-        while len(level):  # each node has one way to it: a second one, or a circle, is no tree
-            if seen[level].any():
-                raise TreeFault("a node is reached in two ways, or from itself")
-            seen[level] = True
-            inner = level[self.modes[level] != LEAF]
-            following = np.concatenate([self.true[inner], self.false[inner]])
-            level = np.unique(following)
-            if len(level) != len(following):
-                raise TreeFault("a node is reached in two ways, or from itself")
+        # Each node has one way to it, and a root none: then no walk from a root meets itself. Nodes that nothing leads
+        # to and that are no roots (those that TreeEnsemble writes for a single leaf) do not count.
+        inner = self.modes != LEAF
+        ways = np.bincount(np.concatenate([self.true[inner], self.false[inner], self.roots]), minlength=n)
+        inner &= ways > 0
+        ways = np.bincount(np.concatenate([self.true[inner], self.false[inner], self.roots]), minlength=n)
+        if n and ways.max() > 1:
+            raise TreeFault("a node is reached in two ways, or from itself")
 
     @property
     def needed_features(self) -> int:

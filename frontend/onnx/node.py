@@ -80,6 +80,10 @@ class NodeContext:
                 return None
         return default if proto is None else attribute_value(proto)
 
+    def stated(self, name: str) -> onnx.AttributeProto | None:
+        """The attribute as the node states it."""
+        return self._attributes.get(name)
+
     def attribute_names(self) -> list[str]:
         """All attributes that the node has or whose default its schema states."""
         names = list(self._attributes)

@@ -8,9 +8,18 @@ import onnx
 from xdsl.ir import Attribute
 
 from sardonyx.backends.onnx.tensors import dtype_from_onnx
-from sardonyx.dialects.attributes import ANONYMOUS, fresh_dim, tensor_type, unranked_type
+from sardonyx.dialects.attributes import ANONYMOUS, dtype_of, fresh_dim, tensor_type, unranked_type
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.types import OptionalType, SequenceType, UnknownType, describe_type, innermost, stored
+from sardonyx.dialects.types import (
+    MapType,
+    OptionalType,
+    SequenceType,
+    UnknownType,
+    describe_type,
+    innermost,
+    is_tensor,
+    stored,
+)
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 _HYPHEN = re.compile(r"\w-\w")
@@ -24,7 +33,7 @@ def value_type(info: onnx.ValueInfoProto, what: str = "input") -> Attribute:
     """The type of a declared value; a tensor without a shape has no rank.
 
     Raises:
-        UnsupportedError: It is a map or a sparse tensor, or of an element type that is not supported.
+        UnsupportedError: It is a sparse tensor, or of an element type that is not supported.
         InvalidArgumentError: It states no type.
     """
     return type_of(info.type, f"{what} '{info.name}'")
@@ -41,6 +50,11 @@ def type_of(proto: onnx.TypeProto, where: str, depth: int = 0) -> Attribute:
         return SequenceType(type_of(proto.sequence_type.elem_type, where, depth + 1))
     if kind == "optional_type":
         return OptionalType(type_of(proto.optional_type.elem_type, where, depth + 1))
+    if kind == "map_type":
+        value = type_of(proto.map_type.value_type, where, depth + 1)
+        if not is_tensor(value):
+            raise UnsupportedError(f"{where} is a map to other things than tensors")
+        return MapType(dtype_from_onnx(proto.map_type.key_type, where).ir, tensor_type(dtype_of(value), []))
     if kind != "tensor_type":
         raise UnsupportedError(f"{where} is a {kind.removesuffix('_type')}, which is not supported yet")
     dtype = dtype_from_onnx(proto.tensor_type.elem_type, where)
@@ -58,6 +72,9 @@ def stated_kind(proto: onnx.TypeProto) -> str | None:
     if kind in ("sequence_type", "optional_type"):
         inner = stated_kind(getattr(proto, kind).elem_type)
         return None if inner is None else f"{'seq' if kind == 'sequence_type' else 'optional'}({inner})"
+    if kind == "map_type":
+        inner = stated_kind(proto.map_type.value_type)
+        return None if inner is None else f"map({dtype_from_onnx(proto.map_type.key_type, 'a declared map')}, {inner})"
     if kind != "tensor_type" or not proto.tensor_type.elem_type:
         return None
     return str(dtype_from_onnx(proto.tensor_type.elem_type, "a declared value"))

@@ -17,14 +17,7 @@ from sardonyx.dialects.sx.tree import TreeEnsembleClassifierOp, TreeEnsembleOp, 
 from sardonyx.dialects.sx.tree_eval import MODES, TreeFault
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.adapters.registry import adapts
-from sardonyx.frontend.onnx.node import NodeContext
-
-_FLOATS = frozenset(
-    {
-        "nodes_values", "nodes_hitrates", "base_values", "class_weights", "target_weights", "keys_floats",
-        "values_floats", *SVM_TABLES,
-    }
-)  # fmt: skip
+from sardonyx.frontend.onnx.node import NodeContext, attribute_value
 
 
 @adapts("TreeEnsemble", "TreeEnsembleRegressor", "TreeEnsembleClassifier", domain="ai.onnx.ml")
@@ -50,31 +43,37 @@ def _trees(n: NodeContext) -> Sequence[SSAValue]:
 
 
 def _table(n: NodeContext, name: str) -> Attribute | None:
-    """The array of an attribute, or of its form with elements of another dtype (`…_as_tensor`)."""
-    value = n.attr(name)
-    if value is None or (isinstance(value, tuple) and not value):
-        value = n.attr(f"{name}_as_tensor") if n.has(f"{name}_as_tensor") else None
-    if value is None:
+    """The array of an attribute, or of its form with elements of another dtype (`…_as_tensor`).
+
+    Lists of millions of entries are common, so they become arrays without a detour.
+    """
+    proto = n.stated(name)
+    if proto is None or not (proto.HasField("t") or proto.ints or proto.floats or proto.strings):
+        proto = n.stated(f"{name}_as_tensor")
+    if proto is None:
         return None
-    if isinstance(value, np.ndarray):
-        array = value
-    elif value and isinstance(value[0], str):
-        array = np.array([_mode(v) for v in value], np.uint8)
-    elif name in _FLOATS:
-        array = np.array(value, np.float32)
+    if proto.HasField("t"):
+        array = attribute_value(proto)
+    elif proto.strings:
+        array = _modes(proto.strings)
+    elif proto.floats:
+        array = np.fromiter(proto.floats, np.float32, len(proto.floats))
+    elif proto.ints:
+        array = np.fromiter(proto.ints, np.int64, len(proto.ints))
     else:
-        array = np.array(value, np.int64)
+        return None
     return table_attribute(array, n.importer.store, f"{n.node.name or n.node.output[0]}.{name}")
 
 
-_BY_NAME = {name: index for index, name in enumerate(MODES)}
+_BY_NAME = {name.encode(): index for index, name in enumerate(MODES) if name != "BRANCH_MEMBER"}
 
 
-def _mode(name: str) -> int:
-    found = _BY_NAME.get(name)
-    if found is None or name == "BRANCH_MEMBER":
-        raise InvalidArgumentError(f"its attribute 'nodes_modes' has '{name}', which is no mode")
-    return found
+def _modes(names: Sequence[bytes]) -> np.ndarray[Any, Any]:
+    try:
+        return np.fromiter(map(_BY_NAME.__getitem__, names), np.uint8, len(names))
+    except KeyError as error:
+        shown = error.args[0].decode(errors="replace")
+        raise InvalidArgumentError(f"its attribute 'nodes_modes' has '{shown}', which is no mode") from None
 
 
 @adapts("SVMRegressor", "SVMClassifier", domain="ai.onnx.ml")

@@ -124,3 +124,9 @@ def test_an_initializer_may_be_an_output_and_an_input_too() -> None:
     np.testing.assert_array_equal(np.asarray(w), WEIGHTS["w"])
     np.testing.assert_array_equal(np.asarray(x), X[0])
     assert graph.output_names() == ["y", "w", "x"] and np.asarray(y)[1] == -1
+
+
+def test_declared_dims_stand_where_inference_knows_no_rank() -> None:
+    proto = model([node("Reshape", "x s", "y")], [info("x", ["n"]), info("s", ["k"], 7)], [info("y", ["a", 3])])
+    again = roundtrip(proto).graph.output[0].type.tensor_type
+    assert [d.dim_param or d.dim_value for d in again.shape.dim] == ["a", 3]
