@@ -133,6 +133,16 @@ def _cast(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeFo
     return node
 
 
+def _recurrent(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int) -> NodeForm:
+    """`hidden_size` follows from the weights, but engines want it stated."""
+    node = generic_form(op, form, schema, opset)
+    weights = op.operands[2]
+    hidden = None if is_unranked(weights) else dims_of(weights)[2].static_value
+    if hidden is not None:
+        put_attribute(op, node, schema, "hidden_size", hidden, None, opset)
+    return node
+
+
 def opaque_form(op: SxOp, form: OnnxForm, target: int) -> NodeForm:
     """The node of an unknown operator, as it was; `target` is the version of its domain in the model.
 
@@ -163,6 +173,9 @@ SPECIAL: dict[str, Callable[[SxOp, OnnxForm, Any, int], NodeForm]] = {
     **control.FORMS,
     "sx.split": _split,
     "sx.cast": _cast,
+    "sx.rnn": _recurrent,
+    "sx.gru": _recurrent,
+    "sx.lstm": _recurrent,
     "sx.cast_like": _cast,
     "sx.mod": _mod,
     "sx.conv": _conv,
