@@ -63,6 +63,9 @@ def evaluate_op(op: Operation, ctx: EvalContext) -> None:
     except SardonyxError as error:
         error.op = error.op or op.name
         raise error.at(locations.describe(op.location)) from None
+    except MemoryError as error:
+        where = locations.describe(op.location)
+        raise ExecutionError(f"there is not enough memory: {error}", op=op.name, location=where) from None
     for result, array in zip(op.results, results, strict=True):
         if is_tensor(result.type):
             array = np.asarray(array)

@@ -21,7 +21,7 @@ IGNORED = frozenset({"consumed_inputs", "broadcast", "output_sequence"})
 first output of a recurrent layer is wanted, which its name says."""
 
 DTYPES = frozenset({"dtype", "to", "output_datatype"})
-"""Attributes that name a dtype by ONNX's number; 0 stands for none."""
+"""Attributes that name a dtype by ONNX's number; 0 stands for none where one may be left out."""
 
 
 def import_generically(n: NodeContext, domain: str) -> Sequence[SSAValue] | None:
@@ -72,7 +72,7 @@ def _properties(n: NodeContext, cls: type[SxOp], form: OnnxForm) -> dict[str, An
             continue
         value = n.attr(name)
         if name in DTYPES and isinstance(value, int):
-            value = dtype_from_onnx(value, f"its attribute '{name}'") if value else None
+            value = dtype_from_onnx(value, f"its attribute '{name}'") if value or name == "to" else None
         out[prop] = property_value(value, cls.DEFAULTS.get(prop))
     return out
 

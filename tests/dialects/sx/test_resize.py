@@ -8,7 +8,7 @@ from sized import op
 
 from sardonyx.dialects import dtypes
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.evaluate import EvalContext
+from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.sx.resample import scaled
 from sardonyx.errors import ExecutionError, InferenceError
 
@@ -191,3 +191,15 @@ def test_runs_are_refused():
             by_scale.evaluate(EvalContext(), ones, None, factors, None)
     with pytest.raises(ExecutionError, match="axis 0 has no element to take"):
         by_size.evaluate(EvalContext(), ones[:0], None, None, np.array([1, 2]))
+
+
+def test_too_little_memory_is_an_error_of_the_run(monkeypatch):
+    built = RESIZE.make(value("float32", ["n"]), None, None, value("int64", [1]))
+    ctx = EvalContext({built.x: np.ones(1, "f4"), built.sizes: np.array([3])})
+
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 16.0 GiB")
+
+    monkeypatch.setattr("sardonyx.dialects.sx.resize.resampled", full)
+    with pytest.raises(ExecutionError, match="there is not enough memory: Unable to allocate 16.0 GiB"):
+        evaluate_op(built, ctx)

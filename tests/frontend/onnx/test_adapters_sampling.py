@@ -181,6 +181,7 @@ def test_optimisation_leaves_random_numbers_alone():
         (20, node("DFT", "x", "y"), "the last extent is 6"),
         (13, node("EyeLike", "x", "y"), "rank 4"),
         (13, node("EyeLike", "x", "y", dtype=99), "99 is no element type"),
+        (26, node("BitCast", "x", "y", to=0), "0 is no element type"),
     ],
 )
 def test_refusals_name_the_node(opset, made, text):
