@@ -19,7 +19,7 @@ from sardonyx.backends.onnx.tensors import tensor_from_array, type_text
 from sardonyx.dialects.attributes import WeightAttr
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.sx.ml_support import table_of
+from sardonyx.dialects.sx.ml_support import labels_array, table_of
 from sardonyx.dialects.types import describe_type, is_tensor
 from sardonyx.dialects.values import known_ints
 
@@ -137,6 +137,8 @@ def make_attribute(name: str, value: Any, kind: Any) -> onnx.AttributeProto:
         value = value.onnx
     if isinstance(value, DenseIntOrFPElementsAttr | WeightAttr):
         value = table_of(value)
+    if kind == AttrType.TENSOR and isinstance(value, tuple) and all(isinstance(text, str) for text in value):
+        value = labels_array(value)
     proto = onnx.AttributeProto(name=name)
     if kind == AttrType.INT:
         proto.type, proto.i = onnx.AttributeProto.INT, int(value)

@@ -74,7 +74,7 @@ class LabelEncoderOp(SxOp):
         if not is_table(attr):
             raise self.fail(f"(C1) '{what}_{kind}' is no table")
         array = table_of(attr).reshape(-1)
-        return kind, array, DType.of(array.dtype) if array.dtype != object else _strings(self)
+        return kind, array, _strings(self) if array.dtype == object else DType.of(array.dtype)
 
     def infer(self) -> Sequence[Attribute]:
         _, keys, key_dtype = self._entries("keys")

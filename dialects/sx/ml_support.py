@@ -9,7 +9,7 @@ import math
 from typing import Any, TypeGuard
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, StringAttr
 from xdsl.ir import Attribute
 
 from sardonyx.dialects.attributes import WeightAttr, WeightRef
@@ -29,7 +29,9 @@ TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def table_attribute(array: Array, store: WeightStore, name: str) -> Attribute:
-    """An array as a property: dense if it is small, else a weight of the store."""
+    """An array as a property: dense if it is small, else a weight of the store; strings are a list of texts."""
+    if array.dtype == object:
+        return ArrayAttr([StringAttr(text) for text in array.reshape(-1)])
     if array.nbytes <= MAX_DENSE_BYTES:
         return dense_attribute(array)
     weight = store.add(array, name)
@@ -44,6 +46,8 @@ def table_of(attr: Attribute) -> Array:
     """
     if isinstance(attr, DenseIntOrFPElementsAttr):
         return dense_array(attr)
+    if isinstance(attr, ArrayAttr):
+        return labels_array([text.data for text in attr.data if isinstance(text, StringAttr)])
     if isinstance(attr, WeightAttr):
         if attr.data.source is None:
             raise MissingWeightError(f"the bytes of weight '{attr.data.key}' are not here")
@@ -52,7 +56,8 @@ def table_of(attr: Attribute) -> Array:
 
 
 def is_table(attr: Attribute | None) -> TypeGuard[Attribute]:
-    return isinstance(attr, DenseIntOrFPElementsAttr | WeightAttr)
+    texts = isinstance(attr, ArrayAttr) and all(isinstance(text, StringAttr) for text in attr.data)
+    return texts or isinstance(attr, DenseIntOrFPElementsAttr | WeightAttr)
 
 
 def table(op: SxOp, name: str, default: Array | None = None) -> Any:
@@ -94,7 +99,7 @@ def labels_dtype(op: SxOp, ints: str, strings: str, constraint: str) -> DType:
 def labels_array(values: Any) -> Array:
     """Labels as an array from which those of rows are taken."""
     listed = list(values)
-    if listed and isinstance(listed[0], str):
+    if not listed or isinstance(listed[0], str):
         out = np.empty(len(listed), object)
         out[:] = listed
         return out

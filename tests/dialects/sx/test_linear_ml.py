@@ -234,3 +234,73 @@ def test_declared_types(tmp_path: Any) -> None:
     proto = one("SVMClassifier", {"x": X.astype("f4")}, "l y", "int64 float", **svm("RBF", 3, True))
     OnnxModel.from_graph(OnnxModel.from_proto(proto).compile()).save(tmp_path / "m.onnx")
     onnx.checker.check_model(str(tmp_path / "m.onnx"), full_check=True)
+
+
+# ---- strings
+
+
+def texts(*values: str) -> Any:
+    return np.array(values, object)
+
+
+def in_ort(proto: Any, feeds: dict[str, Any]) -> list[Any]:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+def same_texts(op: str, x: Any, types: str, outputs: str = "y", judged: bool = True, **options: Any) -> list[Any]:
+    """Ours, and onnxruntime on the model and on what we write again, give the same."""
+    made = helper.make_node(op, ["x"], outputs.split(), domain="ai.onnx.ml", name="it")
+    version = options.pop("version", 3)
+    for name, value in options.items():
+        made.attribute.append(helper.make_attribute(name, value))
+    known = {"float": 1, "int64": 7, "string": 8}
+    kind = onnx.TensorProto.STRING if x.dtype == object else number(x)
+    outs = [info(n, None, known[t]) for n, t in zip(outputs.split(), types.split())]
+    proto = model([made], [info("x", ["n", *x.shape[1:]], kind)], outs, domains={"ai.onnx.ml": version}, ir_version=8)
+    ours = [np.asarray(t) for t in OnnxModel.from_proto(proto).compile().evaluate({"x": x})]
+    for runner in (lambda: in_ort(proto, {"x": x}), lambda: in_ort(roundtrip(proto), {"x": x})):
+        for a, b in zip(ours, runner() if judged else run_onnx(roundtrip(proto), {"x": x}), strict=True):
+            assert a.shape == b.shape
+            if a.dtype == object:
+                assert a.tolist() == b.tolist()
+            else:
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    return ours
+
+
+def test_labels_are_texts() -> None:
+    x = X.astype("f4")
+    names = {"classlabels_strings": ["a", "bé", "c"]}
+    scores = {"coefficients": COEFFICIENTS, "intercepts": [0.1, 0.2, 0.3]}
+    same_texts("LinearClassifier", x, "string float", "l y", **scores, **names)
+    two = {"coefficients": COEFFICIENTS[:4], "intercepts": [0.1], "classlabels_strings": ["no", "yes"]}
+    same_texts("LinearClassifier", x, "string float", "l y", **two)
+    machine = svm("RBF", 3, False)
+    del machine["classlabels_ints"]
+    same_texts("SVMClassifier", x, "string float", "l y", **machine, **names)
+
+
+def test_texts_are_encoded() -> None:
+    x = texts("b", "a", "zz", "b")
+    same_texts("LabelEncoder", x, "int64", keys_strings=["a", "b"], values_int64s=[7, 9], default_int64=-3)
+    same_texts("LabelEncoder", x, "string", keys_strings=["a", "b"], values_strings=["B", "A"], default_string="?")
+    same_texts("LabelEncoder", np.array([1, 2, 5]), "string", keys_int64s=[1, 2], values_strings=["x", "y"])
+    same_texts("CategoryMapper", x, "int64", cats_strings=["a", "b"], cats_int64s=[7, 9], default_int64=-3)
+    same_texts("CategoryMapper", np.array([7, 8]), "string", cats_strings=["a", "b"], cats_int64s=[7, 9])
+    same_texts("OneHotEncoder", x, "float", cats_strings=["a", "b"], zeros=1)
+    tensor = onnx.helper.make_tensor("", onnx.TensorProto.STRING, [2], [b"a", b"b"])
+    made = same_texts("LabelEncoder", np.array([1, 2, 5]), "string", version=4, judged=False, values_tensor=tensor,
+                      keys_int64s=[1, 2], default_tensor=onnx.helper.make_tensor("", 8, [1], [b"?"]))  # fmt: skip
+    assert made[0].tolist() == ["a", "b", "?"]
+
+
+def test_columns_of_texts() -> None:
+    proto = one("ArrayFeatureExtractor", {"x": np.zeros((2, 3), "f4"), "at": np.array([2, 0])})
+    for value in (proto.graph.input[0], proto.graph.output[0]):
+        value.type.tensor_type.elem_type = onnx.TensorProto.STRING
+    x = texts(*"abcdef").reshape(2, 3)
+    found = OnnxModel.from_proto(proto).compile().evaluate({"x": x, "at": np.array([2, 0])})
+    assert np.asarray(found[0]).tolist() == [["c", "a"], ["f", "d"]]

@@ -242,3 +242,15 @@ def test_too_few_features_are_refused_when_it_runs() -> None:
 def test_native_code_refuses_by_name() -> None:
     with pytest.raises(sx.UnsupportedError, match=r"sx\.tree_ensemble_regressor|tree_ensemble"):
         OnnxModel.from_proto(regressor(0, 1)).compile().finalize()
+
+
+def test_labels_are_texts() -> None:
+    names = ["low", "mid", "hïgh"]
+    proto = classifier(6, 3)
+    made = proto.graph.node[0]
+    made.attribute.remove(next(a for a in made.attribute if a.name == "classlabels_int64s"))
+    made.attribute.append(helper.make_attribute("classlabels_strings", names))
+    proto.graph.output[0].type.tensor_type.elem_type = T.STRING
+    label, scores = evaluate(proto, {"x": samples()})
+    assert label.tolist() == run_ort(proto, {"x": samples()})[0].tolist() == [names[k] for k in scores.argmax(1)]
+    assert label.tolist() == run_ort(roundtrip(proto), {"x": samples()})[0].tolist()
