@@ -6,7 +6,7 @@ import importlib
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.lowering import elementwise, epilogue
@@ -14,6 +14,7 @@ from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, 
 from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.dialects.dtypes import NARROW
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.types import describe_type, is_numeric
@@ -58,15 +59,20 @@ def has_native_form(op: object) -> bool:
     return isinstance(op, ConstantOp) or type(op) in LOWERINGS or type(op) in elementwise.SCALARS
 
 
+def has_native_type(ty: Attribute) -> bool:
+    """Whether native code can hold the value: a tensor of numbers of the sizes that machines compute with."""
+    return is_numeric(ty) and dtype_of(ty) not in NARROW
+
+
 def nested_value(op: Operation) -> str | None:
-    """The type of an operand or result that is no tensor of numbers; None where all are."""
-    return next((describe_type(v.type) for v in (*op.operands, *op.results) if not is_numeric(v.type)), None)
+    """The type of an operand or result that native code cannot hold; None where it can hold all."""
+    return next((describe_type(v.type) for v in (*op.operands, *op.results) if not has_native_type(v.type)), None)
 
 
 def _refuse_inputs(module: ModuleOp) -> None:
-    """Refuse a graph that takes sequences or optionals."""
+    """Refuse a graph that takes sequences, optionals, or elements of fewer than 8 bits or of 8-bit floats."""
     for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True):
-        if not is_numeric(argument.type):
+        if not has_native_type(argument.type):
             raise UnsupportedError(
                 f"the input '{name}' is a {describe_type(argument.type)}, which has no native form yet",
                 hint="finalize(fallback=True) runs what takes it by the reference",
