@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import ANY, FLOATS, INTEGERS, NUMERIC, SIGNED_INTEGERS, DType, bool_
+from sardonyx.dialects.dtypes import ANY, FLOATS, INTEGERS, NUMERIC, SIGNED_INTEGERS, SMALL_FLOATS, DType, bool_
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx import facts
 from sardonyx.dialects.sx.numeric import double, given, is_float, narrow, wide
@@ -329,6 +329,7 @@ class IsNaNOp(UnaryOp):
     """Whether an element is NaN."""
 
     name = "sx.is_nan"
+    DTYPES: ClassVar = (*FLOATS, *SMALL_FLOATS)
     ONNX: ClassVar = OnnxForm("IsNaN", since=9)
     RESULT: ClassVar = bool_
 
@@ -342,6 +343,7 @@ class IsInfOp(UnaryOp):
     """Whether an element is infinite, of a sign that is asked for."""
 
     name = "sx.is_inf"
+    DTYPES: ClassVar = (*FLOATS, *SMALL_FLOATS)
     ONNX: ClassVar = OnnxForm("IsInf", since=10)
     RESULT: ClassVar = bool_
     detect_negative = opt_prop_def(IntegerAttr)
