@@ -96,6 +96,12 @@ def _minimumf(e: KernelEmitter, op: arith.MinimumfOp) -> None:
     e.elementwise(op, lambda b, ty, x, y: extremum(b, "min", ty, x, y))
 
 
+@emits(arith.MaxnumfOp)
+def _maxnumf(e: KernelEmitter, op: arith.MaxnumfOp) -> None:
+    """The second operand where it is greater, else the first, which thus wins over a NaN."""
+    e.elementwise(op, lambda b, ty, x, y: b.select(ty, b.fcmp("ogt", ty, y, x), y, x))
+
+
 _EXTREMES: dict[type[Operation], str] = {
     arith.MaxSIOp: "sgt", arith.MinSIOp: "slt", arith.MaxUIOp: "ugt", arith.MinUIOp: "ult",
 }  # fmt: skip

@@ -24,7 +24,7 @@ def lookup(fn: str, operand: LType, result: LType) -> ScalarFunction | None:
             return _FLOAT[fn]
         from sardonyx.backends.llvm.codegen import math, math_gauss
 
-        return math_gauss.GAUSS.get(fn) or math.MATH.get(fn)
+        return math_gauss.GAUSS.get(fn) or math.INTERNAL.get(fn) or math.MATH.get(fn)
     if fn in ("int_to_half", "int_to_half_unsigned"):
         return _int_to_half(fn.endswith("unsigned"), result)
     return _INTEGER.get(fn) or integer.INTEGER.get(fn)

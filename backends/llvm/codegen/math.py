@@ -74,6 +74,9 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 MATH: dict[str, Operation] = {name: lanewise(function) for name, function in FUNCTIONS.items()}
 
+INTERNAL: dict[str, Operation] = {"exp_nonpositive": lanewise(math_exp.exp_nonpositive)}
+"""Functions of restricted arguments, for the lowerings' own use."""
+
 # (float, double), each for every finite argument; half and bfloat are within 0.501 of a unit of theirs.
 _BOUNDS: dict[str, tuple[float, float]] = {
     "exp": (1.0, 0.95),

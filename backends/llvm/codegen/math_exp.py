@@ -11,6 +11,7 @@ import math
 
 from sardonyx.backends.llvm.codegen.lanes import (
     BIAS,
+    MANTISSA,
     Value,
     at_least,
     at_most,
@@ -76,6 +77,16 @@ EXP = {
         2.5124768060420763e-08,
     ),
 }
+# e^r on ln2/2 * [-1, 1], error even relative to it (2^-28): for float, where a last bit of e^r - 1 does not matter.
+EXP_FLOAT = (
+    1.0,
+    1.0,
+    0.4999999403953552,
+    0.1666652113199234,
+    0.04166838899254799,
+    0.00836874544620514,
+    0.0013814540579915047,
+)
 # (2^f - 1) / f on [-0.5, 0.5] (2^-26, 2^-57).
 EXP2 = {
     "float": (
@@ -143,22 +154,68 @@ def scale(p: Value, k: Value) -> Value:
     return p * pow2(half, scalar) * pow2(total - half, scalar)
 
 
+def reduce_float(x: Value, factor: float = 1.0, offset: int = 0) -> tuple[Value, Value]:
+    """For floats: factor x = k ln 2 + factor r, as (2^(k + offset), r); factor is 1, -1 or 2.
+
+    k + offset must be a normal exponent; for a NaN the first is some float and the second a NaN.
+    """
+    magic = MAGIC["float"] + BIAS["float"] + offset  # the sum's low bits are the biased exponent
+    shifted = fma(x, factor / math.log(2), magic)
+    n = shifted - magic
+    r = fma(n, -LN2_LOW["float"] / factor, fma(n, -LN2_HIGH["float"] / factor, x))
+    return (shifted.bits() << MANTISSA["float"]).as_float(), r
+
+
+def exp_of_float(r: Value, factor: float = 1.0, sign: float = 1.0) -> Value:
+    """sign e^(factor r) for |factor r| <= ln2/2 and a little."""
+    if r.builder.target.has_fma:
+        return horner(r, [sign * c * factor**k for k, c in enumerate(EXP_FLOAT)])
+    scaled = r if factor == 1.0 else r * factor  # a last sum that rounds once keeps the error below a unit
+    power = (scaled * scaled * horner(scaled, EXP_FLOAT[2:]) + scaled) + 1.0
+    return power if sign == 1.0 else power * sign
+
+
 def exp_times_power(x: Value, power: int = 0) -> Value:
     """e^x * 2^power without overflow in between, for a small power."""
     scalar = x.ty.scalar
-    k, r, low = reduce_exp(at_most(at_least(x, EXP_LOWEST[scalar]), EXP_HIGHEST[scalar] + (1 if power < 0 else 0)))
+    x = at_most(at_least(x, EXP_LOWEST[scalar]), EXP_HIGHEST[scalar] + (1 if power < 0 else 0))
+    if scalar == "float":
+        magic = MAGIC["float"] + 2 * BIAS["float"] + power
+        shifted = fma(x, 1 / math.log(2), magic)
+        n = shifted - magic
+        r = fma(n, -LN2_LOW["float"], fma(n, -LN2_HIGH["float"], x))
+        # As `scale`: the exponent, biased twice, in two halves.
+        total = shifted.bits() - MAGIC_BITS["float"]
+        half = total.lshr(1)
+        return exp_of_float(r) * pow2(half, scalar) * pow2(total - half, scalar)
+    k, r, low = reduce_exp(x)
     return scale(exp_of_reduced(r, low), k + power if power else k)
 
 
 def exp_in_range(x: Value) -> Value:
     """e^x where neither argument nor result comes near the type's limits (|x| < 80, or 700 for double)."""
     scalar = x.ty.scalar
+    if scalar == "float":
+        power, r = reduce_float(x)
+        return exp_of_float(r) * power
     k, r, low = reduce_exp(x)
     return exp_of_reduced(r, low) * pow2(k + BIAS[scalar], scalar)
 
 
 def exp(x: Value) -> Value:
     return exp_times_power(x)
+
+
+def exp_nonpositive(x: Value) -> Value:
+    """e^x for x <= 0 (or NaN): one exact scaling, and one that rounds where the result is subnormal."""
+    scalar = x.ty.scalar
+    up = {"float": 64, "double": 128}[scalar]
+    x = at_least(x, EXP_LOWEST[scalar])
+    if scalar == "float":
+        power, r = reduce_float(x, offset=up)
+        return exp_of_float(r) * power * 2.0**-up
+    k, r, low = reduce_exp(x)
+    return exp_of_reduced(r, low) * pow2(k + (BIAS[scalar] + up), scalar) * 2.0**-up
 
 
 def exp2(x: Value) -> Value:
@@ -196,6 +253,10 @@ def expm1(x: Value) -> Value:
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e^-x), without losing the small results of negative x."""
+    if x.ty.scalar == "float":
+        # Numerator and denominator are 2^-64 of what they should be, so that e^-x does not overflow.
+        power, r = reduce_float(at_most(at_least(x, -110.0), 40.0), -1.0, -64)
+        return 2.0**-64 / fma(exp_of_float(r, -1.0), power, 2.0**-64)
     e = exp(-abs(x))
     return where(x < 0.0, e, 1.0) / (e + 1.0)
 
@@ -206,7 +267,8 @@ def tanh(x: Value) -> Value:
         return _tanh_double(a).copysign(x)
     z = x * x
     small = fma(x * z, horner(z, TANH_SMALL), x)
-    large = 1.0 - 2.0 / (exp_in_range(at_most(a, 10.0) * 2.0) + 1.0)
+    power, r = reduce_float(at_most(a, 10.0), 2.0)
+    large = 1.0 - 2.0 / fma(exp_of_float(r, 2.0), power, 1.0)
     return where(a < 0.55, small, large).copysign(x)
 
 
@@ -307,5 +369,10 @@ def erf(x: Value) -> Value:
     z = x * x
     small = fma(x, horner(z, ERF_SMALL[scalar]), x)
     t = at_most(a, end)
-    large = 1.0 - exp_in_range(-fma(t, horner(t, ERF_LARGE[scalar]), t))
+    negative = fma(t, horner(t, ERF_LARGE[scalar]), t)
+    if scalar == "float":
+        power, r = reduce_float(negative, -1.0)
+        large = fma(exp_of_float(r, -1.0, -1.0), power, 1.0)
+    else:
+        large = 1.0 - exp_in_range(-negative)
     return where(a < edge, small, large.copysign(x))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from sardonyx.backends.llvm.codegen.lanes import Operation, Value, at_most, horner, lanewise, two_product, where
-from sardonyx.backends.llvm.codegen.math_exp import exp
+from sardonyx.backends.llvm.codegen.math_exp import exp_nonpositive
 
 # (1 + sqrt(2) a) exp(a^2/2) P(X > a) in t = (a - K)/(a + K), up to where P is 0 (2^-27.9, 2^-58.1).
 CENTER = {"float": 4.0, "double": 5.0}
@@ -68,7 +68,7 @@ def upper_tail(a: Value) -> Value:
     scaled = horner(t, SCALED_TAIL[scalar]) * shifted * inverse
     # exp magnifies the rounding error of its argument, so the square keeps its own.
     square, low = two_product(a, a)
-    return exp(square * -0.5) * (scaled - scaled * (low * 0.5))
+    return exp_nonpositive(square * -0.5) * (scaled - scaled * (low * 0.5))
 
 
 def gelu(x: Value) -> Value:

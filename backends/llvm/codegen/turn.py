@@ -1,6 +1,8 @@
-"""Emits `kernel.turn`: blocks of elements are turned in registers, what is left is copied one by one.
+"""Emits `kernel.turn`: square tiles are transposed in registers, what is left over element by element.
 
-A block of L rows by L columns is L vectors, which log2(L) rounds of shuffles exchange until each holds a column.
+A tile is as many rows as a vector has lanes. Within each 128 bits the rows are interleaved pairwise, which is one
+instruction each, and then the 128-bit parts change places (the usual network; see, for instance, J. O. Eklundh, A fast
+computer method for matrix transposing, IEEE Trans. Comput. C-21, 1972).
 """
 
 from __future__ import annotations
@@ -8,104 +10,130 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
-from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
-from sardonyx.backends.llvm.codegen.widen import fold, memory_type, value_type
-from sardonyx.dialects.kernel.ops import TurnOp
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType, Target
+from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type
+from sardonyx.dialects.kernel.ops import BufferType, TurnOp
 
-MOST_LANES = 8
-RUN = 64
-"""Columns that are turned for all rows before the next ones."""
-WIDE = 2
-"""Blocks of columns that are turned at a time, so that a line of the cache is read once."""
+BAND = 16
+"""So many columns are done for all rows before the next ones: the lines that they write stay in cache."""
 
 
 @emits(TurnOp)
 def _turn(e: KernelEmitter, op: TurnOp) -> None:
     b = e.builder
-    element = memory_type(value_type(op.source.type.element))  # pyright: ignore[reportAttributeAccessIssue]
+    if not isinstance(op.source.type, BufferType):
+        raise TypeError("a matrix is turned from a buffer")
+    ty = memory_type(scalar_type(op.source.type.element))
     rows, columns = (e.scalar(v) for v in op.extents)
-    source_row, target_row = (e.scalar(v) for v in op.strides)
-    source = b.gep(element, e.scalar(op.source), e.scalar(op.offsets[0]))
-    target = b.gep(element, e.scalar(op.target), e.scalar(op.offsets[1]))
+    source, target = (
+        b.gep(ty, e.scalar(buffer), e.scalar(offset))
+        for buffer, offset in zip((op.source, op.target), op.offsets, strict=True)
+    )
+    matrix = _Matrix(b, ty, source, target, *(e.scalar(v) for v in op.strides))
+    size = tile_size(b.target, ty)
+    whole_rows, whole_columns = _whole(b, rows, size), _whole(b, columns, size)
 
-    def at(pointer: str, outer: str, stride: str, inner: str) -> str:
-        return b.gep(element, pointer, fold(b, "add", fold(b, "mul", outer, stride), inner))
+    def band(first: str, _: list[str]) -> list[str]:
+        end = b.intrinsic("llvm.smin", I64, [(I64, fold(b, "add", first, str(BAND))), (I64, whole_columns)])
 
-    def one_by_one(first: tuple[str, str], end: tuple[str, str]) -> None:
-        """The rows and columns of a range."""
-
-        def row(r: str, _: list[str]) -> list[str]:
-            def cell(c: str, _: list[str]) -> list[str]:
-                b.store(element, b.load(element, at(source, r, source_row, c)), at(target, c, target_row, r))
-                return []
-
-            b.loop(first[1], end[1], "1", cell)
+        def across(row: str, _: list[str]) -> list[str]:
+            b.loop(first, end, str(size), lambda column, _: matrix.tile(row, column, size))
             return []
 
-        b.loop(first[0], end[0], "1", row)
+        b.loop("0", whole_rows, str(size), across)
+        return []
 
-    lanes = min(MOST_LANES, b.target.lanes(element.bits))
-    if element.bits != 32 or lanes < 2:
-        one_by_one(("0", "0"), (rows, columns))
-        return
-    wide = element.with_lanes(lanes)
-
-    def blocks(count: int, columns_from: str, columns_to: str, rows_to: str) -> None:
-        """Runs of columns outside, so that what is written stays in cache until its lines are full."""
-
-        def run(first: str, _: list[str]) -> list[str]:
-            end = first if count == 1 else b.intrinsic("llvm.smin", I64, [(I64, fold(b, "add", first, str(RUN))),
-                                                                          (I64, columns_to)])  # fmt: skip
-
-            def row(r: str, _: list[str]) -> list[str]:
-                def column(c: str, _: list[str]) -> list[str]:
-                    for part in range(count):
-                        one_block(r, fold(b, "add", c, str(part * lanes)))
-                    return []
-
-                if count == 1:
-                    return column(first, [])
-                b.loop(first, end, str(count * lanes), column)
-                return []
-
-            b.loop("0", rows_to, str(lanes), row)
-            return []
-
-        b.loop(columns_from, columns_to, str(lanes if count == 1 else RUN), run)
-
-    def one_block(r: str, c: str) -> None:
-        given = [b.load(wide, at(source, fold(b, "add", r, str(k)), source_row, c)) for k in range(lanes)]
-        for k, text in enumerate(_exchange(b, wide, given)):
-            b.store(wide, text, at(target, fold(b, "add", c, str(k)), target_row, r))
-
-    whole_rows = _whole(b, rows, lanes)
-    many, whole_columns = _whole(b, columns, WIDE * lanes), _whole(b, columns, lanes)
-    blocks(WIDE, "0", many, whole_rows)
-    blocks(1, many, whole_columns, whole_rows)
-    one_by_one((whole_rows, "0"), (rows, whole_columns))
-    one_by_one(("0", whole_columns), (rows, columns))
+    b.loop("0", whole_columns, str(BAND), band)
+    matrix.elements("0", whole_rows, whole_columns, columns)
+    matrix.elements(whole_rows, rows, "0", columns)
 
 
-def _whole(b: FunctionBuilder, extent: str, group: int) -> str:
-    """The largest multiple of a power of two in an extent."""
+def tile_size(target: Target, ty: LType) -> int:
+    """Rows and columns of a tile; small elements take 128-bit vectors, whose interleavings are all there is."""
+    return target.vector_bits // ty.bits if ty.bits >= 32 else 128 // ty.bits
+
+
+def _whole(b: FunctionBuilder, extent: str, size: int) -> str:
     if not extent.startswith("%"):
-        return str(int(extent) // group * group)
-    return b.binary("and", I64, extent, str(-group))
+        return str(int(extent) // size * size)
+    return b.binary("and", I64, extent, str(-size))
 
 
-def _exchange(b: FunctionBuilder, ty: LType, rows: Sequence[str]) -> list[str]:
-    """The columns of a square block, given its rows."""
-    lanes = ty.lanes
-    held = list(rows)
-    step = 1
-    while step < lanes:
-        low = ", ".join(f"i32 {k if not k & step else lanes + k - step}" for k in range(lanes))
-        high = ", ".join(f"i32 {k + step if not k & step else lanes + k}" for k in range(lanes))
+class _Matrix:
+    """The matrix that is read, and the one that is written."""
+
+    def __init__(
+        self, b: FunctionBuilder, ty: LType, source: str, target: str, source_stride: str, target_stride: str
+    ) -> None:
+        self.b, self.ty, self.source, self.target = b, ty, source, target
+        self.source_stride, self.target_stride = source_stride, target_stride
+
+    def _at(self, base: str, stride: str, major: str, minor: str) -> str:
+        return self.b.gep(self.ty, base, fold(self.b, "add", fold(self.b, "mul", major, stride), minor))
+
+    def tile(self, row: str, column: str, size: int) -> list[str]:
+        b, wide = self.b, self.ty.with_lanes(size)
+        loaded = []
+        at = self._at(self.source, self.source_stride, row, column)
+        for _ in range(size):
+            loaded.append(b.load(wide, at, self.ty.bytes))
+            at = b.gep(self.ty, at, self.source_stride)
+        at = self._at(self.target, self.target_stride, column, row)
+        for vector in transposed(b, wide, loaded):
+            b.store(wide, vector, at, self.ty.bytes)
+            at = b.gep(self.ty, at, self.target_stride)
+        return []
+
+    def elements(self, first_row: str, last_row: str, first_column: str, last_column: str) -> None:
+        b = self.b
+
+        def each(column: str, _: list[str]) -> list[str]:
+            def one(row: str, _: list[str]) -> list[str]:
+                value = b.load(self.ty, self._at(self.source, self.source_stride, row, column))
+                b.store(self.ty, value, self._at(self.target, self.target_stride, column, row))
+                return []
+
+            b.loop(first_row, last_row, "1", one)
+            return []
+
+        b.loop(first_column, last_column, "1", each)
+
+
+def transposed(b: FunctionBuilder, wide: LType, rows: Sequence[str]) -> list[str]:
+    """The columns of a square tile of as many rows as the vectors have lanes."""
+    lanes = wide.lanes
+    part = min(lanes, 128 // wide.bits)  # lanes in 128 bits
+
+    def shuffle(x: str, y: str, order: Sequence[int]) -> str:
+        text = ", ".join(f"i32 {k}" for k in order)
+        return b.op(f"shufflevector {wide} {x}, {wide} {y}, <{lanes} x i32> <{text}>")
+
+    def interleaved(x: str, y: str, high: bool) -> str:
+        order = []
         for k in range(lanes):
-            if k & step:
+            place = k // part * part + (k % part + part * high) // 2
+            order.append(place + lanes * (k % 2))
+        return shuffle(x, y, order)
+
+    at = list(rows)
+    step = 1
+    while step < part:  # within 128 bits, for each `part` rows
+        following: list[str] = []
+        for group in range(0, lanes, part):
+            for k in range(part // 2):
+                x, y = at[group + k], at[group + k + part // 2]
+                following += [interleaved(x, y, False), interleaved(x, y, True)]
+        at, step = following, step * 2
+    distance = part
+    while distance < lanes:  # the 128-bit parts, as blocks
+        following = list(at)
+        for k in range(lanes):
+            if k & distance:
                 continue
-            x, y = held[k], held[k + step]
-            held[k] = b.op(f"shufflevector {ty} {x}, {ty} {y}, <{lanes} x i32> <{low}>")
-            held[k + step] = b.op(f"shufflevector {ty} {x}, {ty} {y}, <{lanes} x i32> <{high}>")
-        step *= 2
-    return held
+            x, y = at[k], at[k + distance]
+            following[k] = shuffle(x, y, [j if not j & distance else j - distance + lanes for j in range(lanes)])
+            following[k + distance] = shuffle(
+                x, y, [j + distance if not j & distance else j + lanes for j in range(lanes)]
+            )
+        at, distance = following, distance * 2
+    return at

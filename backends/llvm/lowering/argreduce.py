@@ -1,67 +1,66 @@
-"""Lowerings of arg_max and arg_min: first a row's extreme, then the first (or last) place where it stands."""
+"""Arg_max and arg_min as row programs: first a row's extreme, then the first (or last) place where it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
+from sardonyx.backends.llvm.lowering.builder import Body
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
-from sardonyx.backends.llvm.lowering.rows import Accumulator, Row, max_of, min_of, rows_of
-from sardonyx.dialects.attributes import dims_of, dtype_of
-from sardonyx.dialects.dtypes import DType, int64
+from sardonyx.backends.llvm.lowering.row_fusion import RowSpace, joins_rows, lower_alone
+from sardonyx.backends.llvm.lowering.row_program import Node, Program
+from sardonyx.backends.llvm.lowering.rows import Accumulator, max_of, min_of
+from sardonyx.dialects.attributes import dims_of
+from sardonyx.dialects.dtypes import DType, int32, int64
 from sardonyx.dialects.sx.argreduce import ArgMaxOp, ArgMinOp
 
 
-def place_of_extreme(
-    b: Body,
-    row: Row,
-    dtype: DType,
-    load: Callable[[Body, IndexLike], SSAValue],
-    greatest: bool = True,
-    last: bool = False,
-) -> SSAValue:
-    """The index (int64) of the extreme along a row of one axis; a NaN is the extreme of all.
+def place_of_extreme(p: Program, x: Node, greatest: bool = True, last: bool = False) -> Node:
+    """The index of the extreme along a row of one axis, an int32 where that is certain to hold it, else an int64.
 
-    `load` gives an element in `dtype`.
+    A NaN is the extreme of all.
     """
-    found = max_of(b, dtype) if greatest else min_of(b, dtype)
-    extreme = row.fold(b, [found], lambda inner, at, _: [load(inner, at)])[0]
+    dtype = x.dtype
+    extreme = p.fold(dtype, max_of if greatest else min_of, x)
+    extents = [p.dims[axis].static_value for axis in p.reduced]
+    places = int32 if all(e is not None and e < 1 << 31 for e in extents) else int64
+    none = -1 if last else (1 << (places.bits - 1)) - 1
 
-    def place(inner: Body, at: SSAValue, indices: list[SSAValue]) -> list[SSAValue]:
-        x = load(inner, at)
-        hit = inner.compare_scalars("eq", dtype, x, extreme)
+    def found(b: Body, v: SSAValue, best: SSAValue, index: SSAValue) -> SSAValue:
+        hit = b.compare_scalars("eq", dtype, v, best)
         if dtype.is_float:  # only where there is a NaN is the extreme equal to nothing
-            hit = inner.either(hit, inner.compare_scalars("ne", dtype, x, x))
-        index = inner.from_index(indices[0] if indices else inner.index(0), int64)
-        return [inner.select(hit, index, inner.const(int64, none))]
+            hit = b.either(hit, b.compare_scalars("ne", dtype, v, v))
+        return b.select(hit, index, b.const(places, none))
 
-    none = -1 if last else (1 << 63) - 1
-    accumulator = Accumulator("max" if last else "min", int64, b.const(int64, none))
-    return row.fold(b, [accumulator], place)[0]  # pyright: ignore[reportArgumentType]
+    def start(b: Body, of: DType) -> Accumulator:
+        return Accumulator("max" if last else "min", of, b.const(of, none))
+
+    return p.fold(places, start, p.map(places, found, x, extreme, p.index(places)))
 
 
-@lowers(ArgMaxOp, ArgMinOp)
-def _arg_reduce(plan: Plan, op: Any) -> None:
-    dims, dtype = dims_of(op.data), dtype_of(op.data)
-    axis = op.attr("axis") % len(dims)
-    extent = dims[axis]
+def _space(op: Any) -> RowSpace:
+    dims = dims_of(op.data)
+    return RowSpace(dims, (op.attr("axis") % len(dims),))
+
+
+def _require_elements(plan: Plan, op: Any) -> None:
+    """Refuse an axis of no elements, where only the run can tell."""
+    axis = op.attr("axis") % len(dims_of(op.data))
+    extent = dims_of(op.data)[axis]
     if not extent.is_static:
         length = plan.dim(extent)
         some = plan.body.compare("ne", length, 0)
         plan.body.require(some, plan.failure(f"axis {axis} has extent {{0}}"), length)
-    kernel = plan.kernel(op.name.removeprefix("sx."))
-    source, target = kernel.read(op.data), kernel.write(op.output)
-    wide = compute_dtype(dtype)
 
-    def load(b: Body, offset: IndexLike) -> SSAValue:
-        return b.convert(b.load(source, offset), dtype, wide)
 
-    def point(b: Body, row: Row) -> None:
-        greatest, last = isinstance(op, ArgMaxOp), op.attr("select_last_index")
-        b.store(place_of_extreme(b, row, wide, load, greatest, last), target, row.flat)
+@joins_rows(ArgMaxOp, ArgMinOp, space=_space, check=_require_elements)
+def _join(program: Program, op: Any) -> None:
+    greatest, last = isinstance(op, ArgMaxOp), bool(op.attr("select_last_index"))
+    place = place_of_extreme(program, program.value(op.data), greatest, last)
+    program.nodes[op.output] = program.convert(place, int64)
 
-    rows_of(plan, kernel, dims, [axis])[0].each(kernel, point)
-    kernel.launch()
+
+@lowers(ArgMaxOp, ArgMinOp)
+def _arg_reduce(plan: Plan, op: Any) -> None:
+    lower_alone(plan, op)

@@ -11,7 +11,7 @@ to be whole (then the space is as flat as it can be), one for the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -21,9 +21,10 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
-from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.dialects.attributes import WeightAttr, dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim, Proof, Symbol, equal
+from sardonyx.dialects.sx.constant import ConstantOp
 
 MAX_GROUP = 24
 """How many ops one kernel holds at most: beyond, registers spill and compile time grows."""
@@ -58,12 +59,12 @@ def read_slots(op: Any) -> tuple[SSAValue | None, ...]:
     return op.slots[: READS.get(type(op))]
 
 
-def choose_inlined(function: func.FuncOp) -> set[Operation]:
-    """The elementwise ops that are computed inside the kernel of their only user."""
+def choose_inlined(function: func.FuncOp, taken: Collection[Operation] = ()) -> set[Operation]:
+    """The elementwise ops that are computed inside the kernel of their only user; none of `taken`."""
     inlined: set[Operation] = set()
     size: dict[Operation, int] = {}
     for op in function.body.block.ops:
-        if type(op) not in SCALARS:
+        if type(op) not in SCALARS or op in taken:
             continue
         total = 1
         own = dims_of(op.results[0])
@@ -91,10 +92,12 @@ def lower_group(plan: Plan, op: SxOp, inlined: set[Operation]) -> None:
         check_extents(plan, member)
     result = op.results[0]
     made = {member.results[0] for member in ops}
-    leaves = list(dict.fromkeys(s for m in ops for s in read_slots(m) if s is not None and s not in made))
+    reads = list(dict.fromkeys(s for m in ops for s in read_slots(m) if s is not None and s not in made))
+    known = {leaf: number for leaf in reads if (number := known_number(leaf)) is not None}
+    leaves = [leaf for leaf in reads if leaf not in known]
     dims, shapes = dims_of(result), [dims_of(leaf) for leaf in leaves]
     kernel = plan.kernel(op.name.removeprefix("sx."))
-    group = Group(ops, leaves, [kernel.read(leaf) for leaf in leaves], kernel.write(result))
+    group = Group(ops, leaves, [kernel.read(leaf) for leaf in leaves], kernel.write(result), known)
     general = _space(plan, kernel, dims, shapes, whole=False)
     if not general.is_uncertain:
         group.emit(kernel, kernel, general)
@@ -103,6 +106,17 @@ def lower_group(plan: Plan, op: SxOp, inlined: set[Operation]) -> None:
         all_whole = kernel.compare("ne", kernel.outer(_all_whole(plan, dims, shapes)), 0)
         kernel.when(all_whole, lambda b: group.emit(b, kernel, flat), lambda b: group.emit(b, kernel, general))
     kernel.launch()
+
+
+def known_number(value: SSAValue) -> float | int | None:
+    """The content of a constant of one element, which kernels hold as it is."""
+    owner = value.owner
+    if not isinstance(owner, ConstantOp) or isinstance(owner.value, WeightAttr):
+        return None
+    if any(d.static_value != 1 for d in dims_of(value)):
+        return None
+    number = owner.array().reshape(-1)[0]
+    return float(number) if dtype_of(value).is_float else int(number)
 
 
 def members(op: SxOp, inlined: set[Operation]) -> list[Any]:
@@ -165,12 +179,14 @@ class Group:
     leaves: list[SSAValue]
     buffers: list[SSAValue]
     target: SSAValue
+    numbers: dict[SSAValue, float | int]
+    """The operands that are one known number."""
 
     def emit(self, b: Body, kernel: Kernel, space: Space) -> None:
         """The loops of the kernel; every op stands in the outermost loop in which its operands are known."""
         depth_of = dict(zip(self.leaves, (line.depth for line in space.lines), strict=True))
         for op in self.ops:
-            known = [depth_of[slot] for slot in read_slots(op) if slot is not None]
+            known = [depth_of.get(slot, 0) for slot in read_slots(op) if slot is not None]
             depth_of[op.results[0]] = max(known, default=0)
         values: dict[SSAValue, SSAValue] = {}
 
@@ -179,6 +195,9 @@ class Group:
                 if line.depth == depth:
                     dtype = dtype_of(leaf)
                     values[leaf] = inner.convert(line.load(inner, buffer, indices), dtype, compute_dtype(dtype))
+            if depth == 0:
+                for leaf, number in self.numbers.items():
+                    values[leaf] = inner.const(compute_dtype(dtype_of(leaf)), number)
             for op in self.ops:
                 if depth_of[op.results[0]] == depth:
                     values[op.results[0]] = element(inner, op, values, last=op is self.ops[-1])

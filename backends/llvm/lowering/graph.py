@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from sardonyx.backends.llvm.codegen.text import Target
-from sardonyx.backends.llvm.lowering import elementwise, epilogue
+from sardonyx.backends.llvm.lowering import elementwise, epilogue, row_fusion, views
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
 from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
@@ -95,6 +95,13 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     inlined = elementwise.choose_inlined(function)
     fused = epilogue.choose(function, inlined)
     inside = {one.contraction for one in fused.values()}
+    taken = inside | {op for one in fused.values() for op in one.ops}
+    regions = row_fusion.choose(function, taken)
+    joined = {op for region in regions for op in region.ops}
+    last = {region.ops[-1]: region for region in regions}
+    through = {view.root: view for view in views.choose(function, taken | joined)}
+    joined |= {op for view in through.values() for op in view.ops}
+    inlined = elementwise.choose_inlined(function, joined)
     for op in function.body.block.ops:
         plan.current = op
         try:
@@ -107,7 +114,11 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
                 )
             if isinstance(op, ConstantOp):
                 plan.constant(op)
-            elif op in inlined or op in inside:
+            elif op in last:
+                row_fusion.lower(plan, last[op])
+            elif op in through:
+                views.lower(plan, through[op])
+            elif op in inlined or op in inside or op in joined:
                 continue
             elif op in fused:
                 epilogue.lower(plan, fused[op])

@@ -10,6 +10,8 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
+from sardonyx.backends.llvm.lowering.row_fusion import RowSpace, joins_rows, lower_alone
+from sardonyx.backends.llvm.lowering.row_program import Node, Program
 from sardonyx.backends.llvm.lowering.rows import Placed, Row, max_of, rows_of, sum_of
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dtypes import DType, float32, float64
@@ -89,67 +91,49 @@ def inverse_root(b: Body, wide: DType, value: SSAValue, epsilon: float) -> SSAVa
     return b.arithmetic("div", wide, b.const(wide, 1), root)
 
 
-@lowers(LayerNormOp)
-def _layer_norm(plan: Plan, op: LayerNormOp) -> None:
-    dims, wide = dims_of(op.x), compute_dtype(dtype_of(op.x))
-    axis = op.attr("axis") % len(dims)
-    operands = [v for v in (op.scale, op.bias) if v is not None]
-    kernel = plan.kernel("layer_norm")
-    rows, places = rows_of(plan, kernel, dims, range(axis, len(dims)), [dims_of(v) for v in operands])
-    x, weights = reads(kernel, op.x, wide), [Weight(reads(kernel, v, wide), p) for v, p in zip(operands, places)]
-    target = writes(kernel, op.output, wide)
-    statistics = [writes(kernel, v, wide) if is_read(v) else None for v in (op.mean, op.inv_std_dev)]
-    length, epsilon = kernel.outer(plan.count(dims[axis:])), float_attr(op, "epsilon")
-
-    def point(b: Body, row: Row) -> None:
-        mean, variance = moments(b, row, x, b.from_index(length, wide))
-        inverse = inverse_root(b, wide, variance, epsilon)
-        for result, value in zip(statistics, (mean, inverse), strict=True):
-            if result is not None:
-                result.store(b, value, row.flat)
-        elements = [w.at(b, row) for w in weights]
-
-        def normalise(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> None:
-            value = inner.arithmetic("sub", wide, x.load(inner, at), mean)
-            value = inner.arithmetic("mul", wide, value, inverse)
-            value = inner.arithmetic("mul", wide, value, elements[0](inner, indices))
-            if len(elements) > 1:
-                value = inner.arithmetic("add", wide, value, elements[1](inner, indices))
-            target.store(inner, value, at)
-
-        row.map(b, normalise)
-
-    rows.each(kernel, point)
-    kernel.launch()
+def _trailing(op: Any) -> RowSpace:
+    dims = dims_of(op.x)
+    return RowSpace(dims, tuple(range(op.attr("axis") % len(dims), len(dims))))
 
 
-@lowers(RMSNormOp)
-def _rms_norm(plan: Plan, op: RMSNormOp) -> None:
-    dims, wide = dims_of(op.x), widest([op.x, op.scale])
-    axis = op.attr("axis") % len(dims)
-    kernel = plan.kernel("rms_norm")
-    rows, places = rows_of(plan, kernel, dims, range(axis, len(dims)), [dims_of(op.scale)])
-    x, scale = reads(kernel, op.x, wide), Weight(reads(kernel, op.scale, wide), places[0])
-    target = writes(kernel, op.output, wide)
-    length, epsilon = kernel.outer(plan.count(dims[axis:])), float_attr(op, "epsilon")
+def _inverse_root(p: Program, value: Node, epsilon: float) -> Node:
+    return p.map(value.dtype, lambda b, v: inverse_root(b, value.dtype, v, epsilon), value)
 
-    def point(b: Body, row: Row) -> None:
-        def square(inner: Body, at: SSAValue) -> SSAValue:
-            value = x.load(inner, at)
-            return inner.arithmetic("mul", wide, value, value)
 
-        power = mean_of(b, row, wide, b.from_index(length, wide), square)
-        inverse = inverse_root(b, wide, power, epsilon)
-        factor = scale.at(b, row)
+def _mean(p: Program, value: Node) -> Node:
+    total = p.fold(value.dtype, sum_of, value)
+    return p.map(value.dtype, lambda b, s, n: b.arithmetic("div", value.dtype, s, n), total, p.count(value.dtype))
 
-        def normalise(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> None:
-            value = inner.arithmetic("mul", wide, x.load(inner, at), inverse)
-            target.store(inner, inner.arithmetic("mul", wide, value, factor(inner, indices)), at)
 
-        row.map(b, normalise)
+def _two(p: Program, fn: str, x: Node, y: Node) -> Node:
+    return p.map(x.dtype, lambda b, v, w: b.arithmetic(fn, x.dtype, v, w), x, y)
 
-    rows.each(kernel, point)
-    kernel.launch()
+
+@joins_rows(LayerNormOp, space=_trailing)
+def _join_layer_norm(p: Program, op: LayerNormOp) -> None:
+    x = p.value(op.x)
+    mean = _mean(p, x)
+    centered = _two(p, "sub", x, mean)
+    inverse = _inverse_root(p, _mean(p, _two(p, "mul", centered, centered)), float_attr(op, "epsilon"))
+    value = _two(p, "mul", _two(p, "mul", centered, inverse), p.convert(p.value(op.scale), x.dtype))
+    if op.bias is not None:
+        value = _two(p, "add", value, p.convert(p.value(op.bias), x.dtype))
+    for tensor, node in ((op.output, value), (op.mean, mean), (op.inv_std_dev, inverse)):
+        p.nodes[tensor] = p.rounded(node, dtype_of(tensor))
+
+
+@joins_rows(RMSNormOp, space=_trailing)
+def _join_rms_norm(p: Program, op: RMSNormOp) -> None:
+    wide = widest([op.x, op.scale])
+    x = p.convert(p.value(op.x), wide)
+    inverse = _inverse_root(p, _mean(p, _two(p, "mul", x, x)), float_attr(op, "epsilon"))
+    value = _two(p, "mul", _two(p, "mul", x, inverse), p.convert(p.value(op.scale), wide))
+    p.nodes[op.output] = p.rounded(value, dtype_of(op.output))
+
+
+@lowers(LayerNormOp, RMSNormOp)
+def _alone(plan: Plan, op: Any) -> None:
+    lower_alone(plan, op)
 
 
 @lowers(LpNormalizationOp)

@@ -1,50 +1,29 @@
 """Lowerings of the reductions over axes that are known, or that only the run brings.
 
-A reduction is a fold over rows (see `rows.py`) and a last step. Axes of the run make a kernel of all axes twice, as a
+A reduction is a row program (see `row_program.py`): folds and a last step. Axes of the run make a kernel of all axes
+twice, as a
 kept and as a reduced one; the plan gives each of a pair its extent or 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
-from sardonyx.backends.llvm.lowering.rows import Accumulator, Row, RowAxis, Rows, max_of, min_of, rows_of, sum_of
+from sardonyx.backends.llvm.lowering.row_fusion import RowSpace, joins_rows
+from sardonyx.backends.llvm.lowering.row_program import Node, Program
+from sardonyx.backends.llvm.lowering.rows import Accumulator, RowAxis, Rows, max_of, min_of, sum_of
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import DType, float64, int64, uint64
+from sardonyx.dialects.dtypes import float64, int64, uint64
 from sardonyx.dialects.sx import reduce
 
-
-@dataclass(frozen=True)
-class Fold:
-    """One row's reduction, inside the loops over the rows.
-
-    `load` gives an element in `dtype`, the compute dtype of the operand, at an offset; `count` is a row's length.
-    """
-
-    row: Row
-    dtype: DType
-    load: Callable[[Body, IndexLike], SSAValue]
-    count: SSAValue
-
-    def over(
-        self,
-        b: Body,
-        accumulator: Accumulator,
-        term: Callable[[Body, SSAValue], SSAValue] = lambda b, x: x,
-    ) -> SSAValue:
-        """The accumulation of `term(b, element)` over the row."""
-        return self.row.fold(b, [accumulator], lambda inner, at, _: [term(inner, self.load(inner, at))])[0]
-
-
-Reduction = Callable[[Body, Fold], tuple[SSAValue, DType]]
-"""The reduction of one row: a value, and the dtype in which it is; the caller rounds it to the result's dtype."""
+Reduction = Callable[[Program, Node], Node]
+"""The reduction of a row's elements, given in their compute dtype; the result may be in a wider one."""
 
 REDUCTIONS: dict[type[reduce.ReduceOp], Reduction] = {}
 
@@ -53,34 +32,32 @@ def _reduces(op: type[reduce.ReduceOp]) -> Callable[[Reduction], Reduction]:
     def register(reduction: Reduction) -> Reduction:
         REDUCTIONS[op] = reduction
         lowers(op)(_reduce)
+        joins_rows(op, space=_space)(_join)
         return reduction
 
     return register
 
 
+def _space(op: Any) -> RowSpace | None:
+    axes = op.known_axes()
+    return None if axes is None else RowSpace(dims_of(op.data), tuple(axes))
+
+
+def _join(program: Program, op: Any) -> None:
+    result = REDUCTIONS[type(op)](program, program.value(op.data))
+    program.nodes[op.output] = program.rounded(result, dtype_of(op.output))
+
+
 def _reduce(plan: Plan, op: Any) -> None:
     axes = op.known_axes()
-    dims, dtype = dims_of(op.data), dtype_of(op.data)
+    dims, name = dims_of(op.data), op.name.removeprefix("sx.")
+    over = None
     if axes is None:
         sizes = _bind_run_axes(plan, op, dims)
-        kernel = plan.kernel(op.name.removeprefix("sx."))
-        rows, count = _all_axes_twice(plan, kernel, dims, sizes)
-    else:
-        kernel = plan.kernel(op.name.removeprefix("sx."))
-        (rows, _), count = rows_of(plan, kernel, dims, axes), plan.count([dims[a] for a in axes])
-    source, target = kernel.read(op.data), kernel.write(op.output)
-    length, wide = kernel.outer(count), compute_dtype(dtype)
-    reduction = REDUCTIONS[type(op)]
-
-    def load(b: Body, offset: IndexLike) -> SSAValue:
-        return b.convert(b.load(source, offset), dtype, wide)
-
-    def point(b: Body, row: Row) -> None:
-        value, found = reduction(b, Fold(row, wide, load, length))
-        b.store(b.convert(value, found, dtype), target, row.flat)
-
-    rows.each(kernel, point)
-    kernel.launch()
+        over = lambda kernel: _all_axes_twice(plan, kernel, dims, sizes)  # noqa: E731
+    program = Program(plan, dims, range(len(dims)) if axes is None else axes)
+    _join(program, op)
+    program.emit(name, [op.output], over)
 
 
 # ---- axes that the run brings
@@ -152,79 +129,78 @@ def _all_axes_twice(
 # ---- the reductions
 
 
-def _square(dtype: DType) -> Callable[[Body, SSAValue], SSAValue]:
-    return lambda b, x: b.arithmetic("mul", dtype, x, x)
+def _square(p: Program, x: Node) -> Node:
+    return p.map(x.dtype, lambda b, v: b.arithmetic("mul", x.dtype, v, v), x)
 
 
-def _magnitude(dtype: DType) -> Callable[[Body, SSAValue], SSAValue]:
-    return lambda b, x: x if dtype.kind == "u" else b.math("abs", x.type, x)
+def _magnitude(p: Program, x: Node) -> Node:
+    return x if x.dtype.kind == "u" else p.map(x.dtype, lambda b, v: b.math("abs", v.type, v), x)
 
 
 @_reduces(reduce.ReduceSumOp)
-def _sum(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
-    return fold.over(b, sum_of(b, fold.dtype)), fold.dtype
+def _sum(p: Program, x: Node) -> Node:
+    return p.fold(x.dtype, sum_of, x)
 
 
 @_reduces(reduce.ReduceMeanOp)
-def _mean(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
+def _mean(p: Program, x: Node) -> Node:
     """Integers: their 64-bit sum divided towards zero."""
-    own = fold.dtype
-    dtype = own if own.is_float else uint64 if own.kind == "u" else int64
-    total = fold.over(b, sum_of(b, dtype), lambda c, x: c.convert(x, own, dtype))
-    return b.arithmetic("div", dtype, total, b.from_index(fold.count, dtype)), dtype
+    dtype = x.dtype if x.dtype.is_float else uint64 if x.dtype.kind == "u" else int64
+    total = p.fold(dtype, sum_of, p.convert(x, dtype))
+    return p.map(dtype, lambda b, s, n: b.arithmetic("div", dtype, s, n), total, p.count(dtype))
 
 
 @_reduces(reduce.ReduceMaxOp)
-def _max(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
-    return fold.over(b, max_of(b, fold.dtype)), fold.dtype
+def _max(p: Program, x: Node) -> Node:
+    return p.fold(x.dtype, max_of, x)
 
 
 @_reduces(reduce.ReduceMinOp)
-def _min(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
-    return fold.over(b, min_of(b, fold.dtype)), fold.dtype
+def _min(p: Program, x: Node) -> Node:
+    return p.fold(x.dtype, min_of, x)
 
 
 @_reduces(reduce.ReduceProdOp)
-def _prod(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
+def _prod(p: Program, x: Node) -> Node:
     """Floats in float64, where no product of float32 before the last one overflows."""
-    own = fold.dtype
-    dtype = float64 if own.is_float else own
-    start = Accumulator("mul", dtype, b.const(dtype, 1))
-    return fold.over(b, start, lambda c, x: c.convert(x, own, dtype)), dtype
+    dtype = float64 if x.dtype.is_float else x.dtype
+    return p.fold(dtype, lambda b, d: Accumulator("mul", d, b.const(d, 1)), p.convert(x, dtype))
 
 
 @_reduces(reduce.ReduceL1Op)
-def _l1(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
-    return fold.over(b, sum_of(b, fold.dtype), _magnitude(fold.dtype)), fold.dtype
+def _l1(p: Program, x: Node) -> Node:
+    return p.fold(x.dtype, sum_of, _magnitude(p, x))
 
 
 @_reduces(reduce.ReduceL2Op)
-def _l2(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
+def _l2(p: Program, x: Node) -> Node:
     """In float64: squares of float32 and of integers neither overflow there nor vanish."""
-    square = _square(float64)
-    total = fold.over(b, sum_of(b, float64), lambda c, x: square(c, c.convert(x, fold.dtype, float64)))
-    return b.math("sqrt", total.type, total), float64
+    total = p.fold(float64, sum_of, _square(p, p.convert(x, float64)))
+    return p.map(float64, lambda b, s: b.math("sqrt", s.type, s), total)
 
 
 @_reduces(reduce.ReduceSumSquareOp)
-def _sum_square(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
-    return fold.over(b, sum_of(b, fold.dtype), _square(fold.dtype)), fold.dtype
+def _sum_square(p: Program, x: Node) -> Node:
+    return p.fold(x.dtype, sum_of, _square(p, x))
 
 
 @_reduces(reduce.ReduceLogSumOp)
-def _log_sum(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
+def _log_sum(p: Program, x: Node) -> Node:
     """In float64: the logarithm of a sum near 1 shows every error of the sum."""
-    total = fold.over(b, sum_of(b, float64), lambda c, x: c.convert(x, fold.dtype, float64))
-    return b.math("log", total.type, total), float64
+    total = p.fold(float64, sum_of, p.convert(x, float64))
+    return p.map(float64, lambda b, s: b.math("log", s.type, s), total)
 
 
 @_reduces(reduce.ReduceLogSumExpOp)
-def _log_sum_exp(b: Body, fold: Fold) -> tuple[SSAValue, DType]:
+def _log_sum_exp(p: Program, x: Node) -> Node:
     """log(sum(exp(x - shift))) + shift; the shift is the maximum where that is finite."""
-    dtype = fold.dtype
-    greatest = fold.over(b, max_of(b, dtype))
-    size = b.math("abs", greatest.type, greatest)
-    finite = b.compare_scalars("lt", dtype, size, b.const(dtype, float("inf")))
-    shift = b.select(finite, greatest, b.const(dtype, 0))
-    total = fold.over(b, sum_of(b, dtype), lambda c, x: c.math("exp", x.type, c.arithmetic("sub", dtype, x, shift)))
-    return b.arithmetic("add", dtype, b.math("log", total.type, total), shift), dtype
+    dtype = x.dtype
+
+    def finite(b: Body, greatest: SSAValue) -> SSAValue:
+        size = b.math("abs", greatest.type, greatest)
+        return b.select(b.compare_scalars("lt", dtype, size, b.const(dtype, float("inf"))), greatest, b.const(dtype, 0))
+
+    shift = p.map(dtype, finite, p.fold(dtype, max_of, x))
+    powers = p.map(dtype, lambda b, v, m: b.math("exp", v.type, b.arithmetic("sub", dtype, v, m)), x, shift)
+    total = p.fold(dtype, sum_of, powers)
+    return p.map(dtype, lambda b, s, m: b.arithmetic("add", dtype, b.math("log", s.type, s), m), total, shift)

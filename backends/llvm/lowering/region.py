@@ -15,6 +15,11 @@ from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.kernel.ops import TurnOp
+
+SHORTEST_TILED = 4
+TURNED_COLUMNS = 64
+"""How many columns one transpose takes: the pieces that threads share."""
 
 Size = Dim | SSAValue
 """An extent or stride: an expression, or an index of the plan that only the run knows."""
@@ -92,8 +97,68 @@ def copy_region(
     kernel = plan.kernel(name)
     read, write = kernel.read_buffer(source), kernel.write_buffer(target)
     offsets = [inside(plan, kernel, Dim.of(o) if isinstance(o, int) else o) for o in (source_offset, target_offset)]
+    turned = _turned(axes)
+    if turned is not None:
+        _copy_turned(plan, kernel, turned, (read, offsets[0]), (write, offsets[1]))
+        kernel.launch()
+        return
     copy_nest(kernel, steps(plan, kernel, axes), (read, offsets[0]), (write, offsets[1]), parallel=True)
     kernel.launch()
+
+
+def _turned(axes: Sequence[Axis]) -> tuple[list[Axis], Axis, Axis] | None:
+    """A region whose elements lie next to each other along one axis in the source, and along another in the target:
+    the other axes, that one and the other one. Short axes are not worth tiles."""
+
+    def is_one(size: Size) -> bool:
+        return isinstance(size, Dim) and size.static_value == 1
+
+    merged = merge(axes)
+    read = next((a for a in merged if is_one(a.source)), None)
+    written = next((a for a in merged if is_one(a.target)), None)
+    if read is None or written is None or read is written:
+        return None
+    sizes = [a.extent.static_value if isinstance(a.extent, Dim) else None for a in (read, written)]
+    if any(size is not None and size < SHORTEST_TILED for size in sizes):
+        return None
+    return [a for a in merged if a is not read and a is not written], read, written
+
+
+def _copy_turned(
+    plan: Plan,
+    kernel: Kernel,
+    turned: tuple[list[Axis], Axis, Axis],
+    source: tuple[SSAValue, IndexLike],
+    target: tuple[SSAValue, IndexLike],
+) -> None:
+    """Loops over the other axes, then over blocks of columns, around transposes."""
+    others, read, written = turned
+    columns, rows = inside(plan, kernel, read.extent), inside(plan, kernel, written.extent)
+    strides = inside(plan, kernel, written.source), inside(plan, kernel, read.target)
+    outer = [tuple(inside(plan, kernel, s) for s in (a.extent, a.source, a.target)) for a in others]
+
+    def level(b: Body, depth: int, at_source: IndexLike, at_target: IndexLike) -> None:
+        if depth < len(outer):
+            extent, from_stride, to_stride = outer[depth]
+
+            def step(inner: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
+                places = (
+                    inner.plus(at, inner.times(index, s))
+                    for at, s in ((at_source, from_stride), (at_target, to_stride))
+                )
+                level(inner, depth + 1, *places)
+
+            b.loop(extent, step, parallel=depth == 0)
+            return
+
+        def block(inner: Body, first: SSAValue, _: Sequence[SSAValue]) -> None:
+            width = inner.index_math("min", inner.minus(columns, first), TURNED_COLUMNS)
+            offsets = inner.plus(at_source, first), inner.plus(at_target, inner.times(first, strides[1]))
+            inner.block.add_op(TurnOp(source[0], target[0], [rows, width], offsets, strides))
+
+        b.loop(columns, block, step=TURNED_COLUMNS, parallel=depth == 0)
+
+    level(kernel, 0, source[1], target[1])
 
 
 Steps = list[tuple[SSAValue, SSAValue, SSAValue]]

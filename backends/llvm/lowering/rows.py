@@ -46,6 +46,8 @@ class Accumulator:
     kind: str
     dtype: DType
     start: SSAValue
+    skips_nan: bool = False
+    """A maximum that takes a NaN only where there is nothing else; it is a single instruction."""
 
     @property
     def is_rounded(self) -> bool:
@@ -57,6 +59,8 @@ class Accumulator:
             return b.both(a, c)
         if self.kind == "or":
             return b.either(a, c)
+        if self.skips_nan:
+            return b.add(arith.MaxnumfOp(a, c))
         return b.arithmetic(self.kind.removeprefix("u"), self.dtype, a, c)
 
 
@@ -235,6 +239,11 @@ def max_of(b: Body, dtype: DType) -> Accumulator:
     """The greatest; NaN where there is one; true where any bool is."""
     kind = {"b": "or", "u": "umax"}.get(dtype.kind, "max")
     return Accumulator(kind, dtype, lowest(b, dtype))
+
+
+def greatest_number(b: Body, dtype: DType) -> Accumulator:
+    """The greatest of the floats that are no NaN."""
+    return Accumulator("max", dtype, lowest(b, dtype), skips_nan=True)
 
 
 def min_of(b: Body, dtype: DType) -> Accumulator:

@@ -77,7 +77,8 @@ def _float_power(b: Body, base: DType, x: SSAValue, exponent: DType, y: SSAValue
 
 def _constant_exponent(value: SSAValue) -> float | None:
     """The exponent where it is one small number for all elements and has a shorter form."""
-    if not isinstance(value.owner, ConstantOp) or prod(static_shape(value) or (0,)) != 1:
+    shape = static_shape(value)
+    if not isinstance(value.owner, ConstantOp) or shape is None or prod(shape) != 1:
         return None
     number = float(np.asarray(value.owner.array()).reshape(-1)[0])
     return number if number in (-1.0, 0.5, 1.0, 2.0, 3.0) else None

@@ -6,7 +6,7 @@
 // CHECK:          [[MAX:%.*]] = "kernel.loop"({{.*}}) <{step = 1 : i64, vector, reductions = ["max"]}>
 // CHECK:          "kernel.loop"({{.*}}) <{step = 1 : i64, vector, reductions = ["add"]}>
 // CHECK:            arith.subf {{%.*}}, [[MAX]]
-// CHECK-NEXT:       kernel.math "exp"
+// CHECK-NEXT:       kernel.math "exp_nonpositive"
 // CHECK:          "kernel.loop"({{.*}}) <{step = 1 : i64, vector}>
 // CHECK:            arith.mulf
 // CHECK-NOT:  kernel.func
