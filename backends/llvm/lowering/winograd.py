@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
 from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, channels_put_second, framed
-from sardonyx.backends.llvm.lowering.conv_tile import pack_weights, places_of_unit
+from sardonyx.backends.llvm.lowering.conv_tile import pack_weights, part_of, places_of_unit
 from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
@@ -39,8 +39,11 @@ FAST = "fast"
 FEWEST_CHANNELS = 16
 MOST_WEIGHTS = 10 << 20
 """Bytes of transformed weights up to which F(4, 3) is taken: they pass by once per block of tiles."""
-SCRATCH = 448 << 10
-"""Bytes of scratch memory that a block of tiles may take."""
+SCRATCH = (448 << 10, 2 << 20)
+"""Bytes of scratch memory that a block of tiles may take: what the second-level cache holds, and where the weights are
+large up to half of theirs, since they pass by once per block."""
+UNITS = 4
+"""Into at least so many units the work is cut, if need be by output channels; each transforms its inputs itself."""
 CHUNKS = 32
 """Into at most so many chunks the tiles are cut."""
 PADDING = 16
@@ -150,11 +153,13 @@ def outputs_of_tile(op: ConvOp, shape: Sliding) -> int | None:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Tiles of all images in blocks, and blocks in parts that may run at once."""
+    """Tiles of all images in blocks, blocks in parts that may run at once; output channels in blocks of `columns`."""
 
     across: list[Dim]
     tiles: Dim
     block: int
+    columns: int
+    splits: int
 
     @property
     def blocks(self) -> Dim:
@@ -165,15 +170,21 @@ class _Grid:
         return Dim.min(self.blocks, CHUNKS)
 
 
-def _grid(shape: Sliding, outputs: int, channels: int, m: int) -> _Grid:
+def _grid(shape: Sliding, outputs: int, channels: int, m: int, width: int) -> _Grid:
     across = [c.ceildiv(outputs) for c in shape.counts]
     tiles = Dim.product([shape.batch, *across])
-    per_tile = 4 * (outputs + 2) ** 2 * (channels + m + 2 * PADDING)
-    block = max(6, min(24, SCRATCH // per_tile // 6 * 6))
-    known = tiles.static_value
-    if known is not None:
-        block = max(1, min(block, known))
-    return _Grid(across, tiles, block)
+    points = (outputs + 2) ** 2
+    scratch = max(SCRATCH[0], min(SCRATCH[1], 2 * points * channels * m))
+    block = max(6, min(24, scratch // (4 * points * (channels + m + 2 * PADDING)) // 6 * 6))
+    known, splits = tiles.static_value, 1
+    if known:
+        number = -(-known // block)
+        even = -(-known // number)
+        block = even if number == 1 else -(-even // 6) * 6
+        splits = -(-UNITS // -(-known // block))
+    panels = -(-m // width)
+    columns = -(-panels // min(splits, panels)) * width
+    return _Grid(across, tiles, block, columns, -(-m // columns))
 
 
 def winograd(
@@ -189,7 +200,8 @@ def winograd(
     x, w = operands
     points = outputs + 2
     m, channels = dims_of(w)[0].static_value or 0, dims_of(w)[1].static_value or 0
-    grid = _grid(shape, outputs, channels, m)
+    width = panel_width(plan.target, 32)
+    grid = _grid(shape, outputs, channels, m, width)
     # The frame is as large as all tiles together.
     pads = [
         (before, count * outputs + 2 - size - before)
@@ -197,16 +209,16 @@ def winograd(
     ]
     wide = replace(shape, pads=tuple(pads))
     frame = framed(plan, float32, plan.buffer(x), wide, last[0])
-    width = panel_width(plan.target, 32)
     owner = w.owner
     if not isinstance(owner, ConstantOp):
         raise ValueError("the weights are not constant")
     packed = np.stack([pack_weights(point, 1, width)[0] for point in transformed(owner.array(), outputs)])
     matrices = plan.constant_array(packed.astype(np.float32), float32)
-    row_in, row_out = channels + PADDING, m + PADDING
+    row_in, row_out = channels + PADDING, min(grid.columns, m) + PADDING
     plane_in, plane_out = grid.block * row_in, grid.block * row_out
     size_in, size_out = points**2 * plane_in, points**2 * plane_out
-    scratch = [plan.workspace(float32, [plan.dim(grid.parts * size)]) for size in (size_in, size_out)]
+    units = grid.parts * grid.splits
+    scratch = [plan.workspace(float32, [plan.dim(units * size)]) for size in (size_in, size_out)]
     dims = [shape.batch, Dim.of(m), *shape.counts]
     sums = target if last[1] else plan.workspace(float32, [plan.count(dims)])
 
@@ -226,6 +238,9 @@ def winograd(
     def part(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         chunk = b.add(ChunkOp())
         start_in, start_out = b.times(chunk, size_in), b.times(chunk, size_out)
+        own, (split,) = places_of_unit(b, number, (grid.splits,))
+        left = b.times(split, grid.columns)
+        columns = part_of(b, m, left, grid.columns)
 
         def block(at: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
             first = at.times(index, grid.block)
@@ -235,18 +250,18 @@ def winograd(
             def multiply(inner: Body, k: SSAValue, _: Sequence[SSAValue]) -> None:
                 offsets = [
                     inner.plus(start_in, inner.times(k, plane_in)),
-                    inner.times(k, packed[0].size),
+                    inner.plus(inner.times(k, packed[0].size), inner.times(left, channels)),
                     inner.plus(start_out, inner.times(k, plane_out)),
                 ]
                 one = inner.index(1)
                 strides = [inner.index(row_in), one, inner.index(width), one, inner.index(row_out)]
-                extents = [count, inner.index(m), inner.index(channels)]
+                extents = [count, inner.index(columns), inner.index(channels)]
                 inner.add(ContractOp((before, weights, after), extents, offsets, strides, packed=width))
 
             at.loop(points**2, multiply)
-            at.loop(count, lambda c, t, _: give(c, start_out, t, c.plus(first, t)))
+            at.loop(count, lambda c, t, _: give(c, start_out, t, c.plus(first, t), (left, columns)))
 
-        low = b.index_math("min", b.times(number, each), blocks)
+        low = b.index_math("min", b.times(own, each), blocks)
         b.loop(b.index_math("min", b.plus(low, each), blocks), block, lower=low)
 
     def take(b: Body, start: IndexLike, place: SSAValue, tile: SSAValue) -> None:
@@ -266,8 +281,8 @@ def winograd(
 
         b.loop(channels, channel, vector=True)
 
-    def give(b: Body, start: IndexLike, place: SSAValue, tile: SSAValue) -> None:
-        """Transform the sums of a tile back, and store those that are outputs."""
+    def give(b: Body, start: IndexLike, place: SSAValue, tile: SSAValue, channels: tuple[IndexLike, IndexLike]) -> None:
+        """Transform the sums of a tile back, and store those that are outputs; `channels` are (first, number)."""
         number, (row, column) = places_of_unit(b, tile, across)
         top, left = b.times(row, outputs), b.times(column, outputs)
         origin = b.plus(b.times(number, pixels), b.plus(b.times(top, counts[1]), left))
@@ -275,15 +290,15 @@ def winograd(
         here = b.plus(start, b.times(place, row_out))
 
         def channel(c: Body, lane: SSAValue, _: Sequence[SSAValue]) -> None:
-            at = c.plus(here, lane)
+            at, out = c.plus(here, lane), c.plus(channels[0], lane)
             given = [[c.load(after, c.plus(at, (i * points + j) * plane_out)) for j in range(points)]
                      for i in range(points)]  # fmt: skip
             found = _both_ways(_Lanes(c), back, given)
 
             def put(inner: Body, i: int, j: int) -> None:
                 pixel = inner.plus(origin, inner.plus(inner.times(counts[1], i), j))
-                value = found[i][j] if point is None else point(inner, found[i][j], pixel, lane)
-                inner.store(value, result, inner.plus(inner.times(pixel, m), lane))
+                value = found[i][j] if point is None else point(inner, found[i][j], pixel, out)
+                inner.store(value, result, inner.plus(inner.times(pixel, m), out))
 
             def line_of(inner: Body, i: int) -> None:
                 for j in range(outputs):
@@ -298,9 +313,9 @@ def winograd(
                 else:
                     c.when(c.compare("sgt", rows, i), lambda t, i=i: line_of(t, i))
 
-        b.loop(m, channel, vector=True)
+        b.loop(channels[1], channel, vector=True)
 
-    kernel.loop(kernel.extent(grid.parts), part, parallel=True)
+    kernel.loop(kernel.extent(units), part, parallel=True)
     kernel.launch()
     if not last[1]:
         channels_put_second(plan, (float32, float32), sums, target, dims, finish.later)
