@@ -126,9 +126,15 @@ class HybridGraph:
             return
         except UnsupportedError as error:
             at = next((i for i, op in enumerate(stretch) if copies[op] is error.operation), None)
-            if at is None:
-                raise
             reason = error.message
+            if at is None:  # no single op is to blame, such as for an extent that nothing in the stretch tells
+                if len(stretch) == 1:
+                    self._refuse(stretch[0], reason)
+                    return
+                middle = len(stretch) // 2
+                self._close(stretch[:middle], refused, compile_native)
+                self._close(stretch[middle:], refused, compile_native)
+                return
         self._close(stretch[:at], refused, compile_native)
         self._refuse(stretch[at], reason)
         self._close(stretch[at + 1 :], refused, compile_native)

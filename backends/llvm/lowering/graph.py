@@ -17,6 +17,7 @@ from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dtypes import NARROW
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.opaque import OpaqueOp
 from sardonyx.dialects.types import describe_type, is_numeric
 from sardonyx.errors import SardonyxError, UnsupportedError
 
@@ -69,14 +70,27 @@ def nested_value(op: Operation) -> str | None:
     return next((describe_type(v.type) for v in (*op.operands, *op.results) if not has_native_type(v.type)), None)
 
 
-def _refuse_inputs(module: ModuleOp) -> None:
-    """Refuse a graph that takes sequences, optionals, or elements of fewer than 8 bits or of 8-bit floats."""
+def _refuse(module: ModuleOp) -> None:
+    """Refuse a graph that takes sequences, optionals or strings, or has an op that has no native form."""
     for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True):
         if not has_native_type(argument.type):
             raise UnsupportedError(
                 f"the input '{name}' is a {describe_type(argument.type)}, which has no native form yet",
                 hint="finalize(fallback=True) runs what takes it by the reference",
             )
+    for op in main_function(module).body.block.ops:
+        nested = nested_value(op) if has_native_form(op) else None
+        if nested is None and (has_native_form(op) or isinstance(op, func.ReturnOp)):
+            continue
+        what = op.operator if isinstance(op, OpaqueOp) else op.name
+        error = UnsupportedError(
+            f"{what} has no native form yet" if nested is None else f"{what} on a {nested} has no native form yet",
+            hint="finalize(fallback=True) runs it by the reference",
+            op=op.name,
+            location=locations.describe(op.location),
+        )
+        error.operation = op
+        raise error
 
 
 def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
@@ -87,7 +101,7 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     """
     load_families()
     function = main_function(module)
-    _refuse_inputs(module)
+    _refuse(module)
     plan = Plan(module, function, target or native_target())
     inputs = plan.lower_inputs(input_names(module))
     returned = return_op(function).operands
@@ -107,11 +121,6 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
         try:
             if isinstance(op, func.ReturnOp):
                 continue
-            if has_native_form(op) and (nested := nested_value(op)) is not None:
-                raise UnsupportedError(
-                    f"{op.name} on a {nested} has no native form yet",
-                    hint="finalize(fallback=True) runs it by the reference",
-                )
             if isinstance(op, ConstantOp):
                 plan.constant(op)
             elif op in last:
@@ -125,12 +134,7 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
             elif type(op) in elementwise.SCALARS:
                 elementwise.lower_group(plan, op, inlined)  # pyright: ignore[reportArgumentType]
             else:
-                lowering = LOWERINGS.get(type(op))
-                if lowering is None:
-                    raise UnsupportedError(
-                        f"{op.name} has no native form yet", hint="finalize(fallback=True) runs it by the reference"
-                    )
-                lowering(plan, op)
+                LOWERINGS[type(op)](plan, op)
         except SardonyxError as error:
             error.op = error.op or op.name
             error.operation = op
