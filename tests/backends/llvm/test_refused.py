@@ -1,0 +1,49 @@
+"""Ops and dtypes that have no native form are refused by name, wherever they stand."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from three_ways import build, case
+
+import sardonyx as sx
+from sardonyx.backends.llvm.compile import compile_module
+from sardonyx.dialects import dtypes
+from sardonyx.dialects.sx import BY_NAME
+from sardonyx.errors import UnsupportedError
+
+FLOAT = np.zeros((2, 3), np.float32)
+INT4 = np.zeros((2, 3), ml_dtypes.int4)
+
+
+@pytest.mark.parametrize(
+    ("name", "slots", "properties", "text"),
+    [
+        ("cast", (FLOAT,), {"to": dtypes.float8e4m3fn}, "sx.cast on a float8e4m3fn has no native form yet"),
+        ("cast", (FLOAT,), {"to": dtypes.uint2}, "sx.cast on a uint2 has no native form yet"),
+        ("transpose", (INT4,), {}, "the input 'x0' is a int4, which has no native form yet"),
+        ("shape", (FLOAT.astype(ml_dtypes.float8_e8m0fnu),), {}, "the input 'x0' is a float8e8m0"),
+        ("qlinear_conv", (np.zeros((1, 1, 3), "u1"), np.float32(1), np.uint8(0), np.zeros((1, 1, 2), "i1"),
+                          np.float32(1), np.int8(0), np.float32(1), np.uint8(0)), {}, "sx.qlinear_conv"),
+        ("lstm", (np.zeros((2, 1, 3), "f4"), np.zeros((1, 8, 3), "f4"), np.zeros((1, 8, 2), "f4")), {}, "sx.lstm has"),
+    ],
+)  # fmt: skip
+def test_refused_by_name(name, slots, properties, text):
+    graph = build([case(BY_NAME[f"sx.{name}"], *slots, **properties)], "static")
+    with pytest.raises(UnsupportedError, match=text):
+        compile_module(graph.module)
+
+
+def test_weights_of_few_bits_are_run_by_the_reference_where_that_is_asked_for():
+    weights = sx.asarray([[1, -3], [7, -8]], dtype=sx.int4)
+
+    def fn(x):
+        return x @ sx.dequantize_linear(weights, 0.5)
+
+    graph = sx.trace(fn, (sx.TensorSpec("x", sx.float32, ("n", 2)),)).graph
+    x = np.array([[1, 2]], np.float32)
+    want = [[7.5, -9.5]]
+    assert graph.evaluate([x])[0].tolist() == want
+    graph.finalize(fallback=True)
+    assert graph.run([x])[0].tolist() == want
