@@ -104,7 +104,7 @@ def _tree_attributes(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int
     node = NodeForm(form.name, form.domain, [], [])
     for prop in type(op).get_irdl_definition().properties:
         attr = op.properties.get(prop)
-        if not is_table(attr):
+        if not is_table(attr) or prop.startswith("classlabels"):
             put_attribute(op, node, schema, prop, op.attr(prop), op.DEFAULTS.get(prop), opset)
             continue
         array = table_of(attr)
