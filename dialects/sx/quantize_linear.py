@@ -90,8 +90,8 @@ class LinearQuantization(SxOp):
         if not block:
             if len(scale) != 1:
                 raise self.fail(f"(C3) {shown}: without block_size it is one element or a vector")
-            if _one(scale) is Proof.UNKNOWN and not data:
-                return
+            if _one(scale) is Proof.UNKNOWN and not -len(data) <= self.attr("axis") < len(data):
+                return  # one element, or the run refuses it
             axis = self.channel_axis(len(data))
             if _one(scale) is Proof.REFUTED or scale[0].static_value is not None:
                 require_equal(self, scale[0], data[axis], f"(C3) {shown} along axis {axis}: the extents differ")
