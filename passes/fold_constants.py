@@ -12,6 +12,7 @@ from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.quantize_linear import DequantizeLinearOp
 from sardonyx.errors import ExecutionError, MissingWeightError, UnsupportedError
 from sardonyx.passes import provenance
 from sardonyx.passes.base import EXACT, PassError, PassRun, Promise, SxPass
@@ -35,6 +36,8 @@ class FoldPattern(SxPattern[SxOp]):
         known = [c for c in constants if c is not None]
         if len(known) < len(constants):
             return
+        if isinstance(op, DequantizeLinearOp):
+            return rewriter.decline("quantised weights stay so")
         if not is_deterministic(op):
             return rewriter.decline("it has effects or draws random numbers")
         used = [result for result in op.results if result.first_use is not None]
@@ -77,9 +80,11 @@ class FoldConstantsPass(SxPass):
        no larger than them.
     4. Not: an op that is random or has effects; one whose weights' bytes are not here; one that fails on its operands
        (it stays, and fails when it runs).
+    5. Not: a dequantisation. Quantised weights stay small, and engines that compute with integers know an op between
+       dequantisations and a quantisation by them.
 
     Options: `max-bytes`, the size up to which a result may be larger than its operands.
-    Requires: nothing. Ensures: no op within the budget has only constants as operands.
+    Requires: nothing. Ensures: no other op within the budget has only constants as operands.
     Promise: exact (with respect to the reference).
     """
 

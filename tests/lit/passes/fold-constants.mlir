@@ -86,3 +86,15 @@ func.func @empty(%x: tensor<?x4xf32, #sx.dims<n, _>>) -> tensor<?x4xf32, #sx.dim
 // CHECK-NEXT: %1 = sx.concat %x, %0 {axis = 0 : i64} : (tensor<?x4xf32, #sx.dims<n, _>>, tensor<0x4xf32>) -> tensor<?x4xf32, #sx.dims<n, _>>
 // CHECK-NEXT: func.return %1 : tensor<?x4xf32, #sx.dims<n, _>>
 // CHECK-NEXT: }
+
+// 5. A dequantisation stays.
+func.func @quantised(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = sx.constant {value = dense<[1, 2, 3]> : tensor<3xi8>} : () -> tensor<3xi8>
+  %1 = sx.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %2 = sx.dequantize_linear %0, %1, _ : (tensor<3xi8>, tensor<f32>) -> tensor<3xf32>
+  %3 = sx.add %x, %2 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  func.return %3 : tensor<3xf32>
+}
+// CHECK-LABEL: func.func @quantised(
+// CHECK: %[[REAL:.*]] = sx.dequantize_linear
+// CHECK-NEXT: sx.add %x, %[[REAL]]
