@@ -21,7 +21,17 @@ from sardonyx.backends.llvm.codegen.contract_shape import (
     tile_vectors,
     whole_groups,
 )
-from sardonyx.backends.llvm.codegen.contract_tile import UNROLL, Epilogue, Operand, Problem, RowPairs, Tile, emit_tile
+from sardonyx.backends.llvm.codegen.contract_tile import (
+    UNROLL,
+    Epilogue,
+    Operand,
+    Problem,
+    RowPairs,
+    Tile,
+    emit_tile,
+    finish_stored_row,
+    lane_mask,
+)
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I32, I64, FunctionBuilder, LType
 from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type, value_type
@@ -76,7 +86,7 @@ def _weight(block: Block) -> int:
     total = 0
     for op in block.ops:
         if isinstance(op, MathOp):
-            total += 8
+            total += 16
         elif op.regions:
             total += 4 + sum(_weight(inner) for region in op.regions for inner in region.blocks)
         elif isinstance(op, LoadOp):
@@ -153,7 +163,7 @@ def _loose_columns(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
 
     def panel(vectors: int, masked: bool, width: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
-            masks = (_column_mask(b, p, column, lanes),) if masked else None
+            masks = (lane_mask(b, fold(b, "sub", p.n, column), lanes),) if masked else None
             _tiles(b, p, runs, Tile(0, vectors, width, masks), column)
             return []
 
@@ -187,8 +197,8 @@ def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
             at = b.gep(memory_type(p.b.element), p.b.pointer, offset)
             # A panel starts at its own column, so that the tile finds it without an offset.
             inside = replace(p, b=Operand(at, p.b.element, str(width), "1"))
-            masks = tuple(_column_mask(b, p, fold(b, "add", column, str(v * lanes)), lanes) for v in range(vectors))
-            _tiles(b, inside, runs, Tile(0, vectors, lanes, masks if masked else None, in_panel=True), column)
+            left = fold(b, "sub", p.n, column) if masked else None
+            _tiles(b, inside, runs, Tile(0, vectors, lanes, None, in_panel=True, left=left), column)
             return []
 
         return body
@@ -203,20 +213,32 @@ def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
 
 
 def _tiles(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], like: Tile, column: str) -> None:
-    """All rows of a panel."""
+    """All rows of a panel. An epilogue with a long body takes the panel's sums from C, where it can hold them, once the
+    tiles are through: so its code stands there once, not once per kind of tile."""
+    later = p.epilogue is not None and not p.epilogue.is_light and p.c.element == p.sum
+    inside = replace(p, epilogue=None) if later else p
     for run in runs:
         tile = replace(like, rows=run.rows)
 
         def body(row: str, _: list[str], tile: Tile = tile) -> list[str]:
-            emit_tile(b, p, tile, row, column)
+            emit_tile(b, inside, tile, row, column)
             return []
 
         b.loop(run.lower, run.upper, str(run.rows), body)
+    if not later:
+        return
 
+    def rows() -> list[str]:
+        tile = like.masked(b)
 
-def _column_mask(b: FunctionBuilder, p: Problem, column: str, lanes: int) -> str:
-    """Which lanes of the vector at `column` are columns at all."""
-    wide = I64.with_lanes(lanes)
-    left = b.splat(wide, b.binary("sub", I64, p.n, column))
-    steps = f"<{', '.join(f'i64 {k}' for k in range(lanes))}>"
-    return b.icmp("slt", wide, steps, left)
+        def finish(row: str, _: list[str]) -> list[str]:
+            finish_stored_row(b, p, tile, row, column)
+            return []
+
+        b.loop("0", p.m, "1", finish)
+        return []
+
+    if p.last is None:
+        rows()
+    else:
+        b.when(p.last, rows)

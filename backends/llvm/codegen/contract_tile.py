@@ -7,7 +7,7 @@ multiplies NV vectors of B. 16-bit floats compute in float32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Block
 
@@ -16,7 +16,7 @@ from sardonyx.backends.llvm.codegen.emit import KernelEmitter
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
 from sardonyx.backends.llvm.codegen.memory import load_lanes, store_lanes
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType, Target
-from sardonyx.backends.llvm.codegen.widen import Value, fold, from_memory, memory_type, to_memory
+from sardonyx.backends.llvm.codegen.widen import Value, fold, from_memory, memory_type, to_memory, to_vector
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ LARGE_TILE = 8
 class Tile:
     """`rows` by `vectors` vectors of `lanes` columns; one scalar column where lanes is 0.
 
-    `masks` say per vector which lanes are columns. `in_panel`: B is a packed panel, padded, that needs no mask.
+    `masks` say per vector which lanes are columns. `in_panel`: B is a packed panel, padded, that needs no mask; then
+    `left` may say how many columns there are, and masks are made of it when the k loop is over and registers are free.
     """
 
     rows: int
@@ -116,6 +117,14 @@ class Tile:
     lanes: int
     masks: tuple[str, ...] | None
     in_panel: bool = False
+    left: str | None = None
+
+    def masked(self, b: FunctionBuilder) -> Tile:
+        """The same tile with its masks."""
+        if self.left is None:
+            return self
+        starts = [fold(b, "sub", self.left, str(v * self.lanes)) for v in range(self.vectors)]
+        return replace(self, masks=tuple(lane_mask(b, start, self.lanes) for start in starts), left=None)
 
     def mask(self, vector: int) -> str | None:
         """The mask of a vector of C."""
@@ -131,6 +140,13 @@ class Tile:
         return self.lanes or 1
 
 
+def lane_mask(b: FunctionBuilder, left: str, lanes: int) -> str:
+    """Which lanes of a vector are among the `left` columns from its start on."""
+    wide = I64.with_lanes(lanes)
+    steps = f"<{', '.join(f'i64 {k}' for k in range(lanes))}>"
+    return b.icmp("slt", wide, steps, to_vector(b, Value(left, I64), lanes))
+
+
 def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> None:
     """The tile whose first element is C[row, column]."""
     a_rows, c_rows = _row_pointers(b, p, tile.rows, row, column)
@@ -138,8 +154,9 @@ def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str)
     wide = p.sum.with_lanes(tile.lanes)
 
     def held() -> list[str]:
+        masked = tile.masked(b)
         return [
-            _read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), tile.mask(v))
+            _read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), masked.mask(v))
             for pointer in c_rows
             for v in range(tile.vectors)
         ]
@@ -152,6 +169,7 @@ def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str)
     else:
         starts = zeros
     sums = _sum(b, p, tile, a_rows, b_start, starts)
+    tile = tile.masked(b)
 
     def plain() -> list[str]:
         for r, pointer in enumerate(c_rows):
@@ -182,7 +200,10 @@ def _row_pointers(b: FunctionBuilder, p: Problem, rows: int, row: str, column: s
     a_rows: list[str] = []
     c_rows: list[str] = []
     for a_offset, c_offset in _row_offsets(b, p, rows, row):
-        a_rows.append(b.gep(p.a.element, p.a.pointer, a_offset))
+        pointer = b.gep(p.a.element, p.a.pointer, a_offset)
+        # What LLVM makes of so many related pointers takes it most of its time: here it is not to see the relation.
+        # AArch64 has no addresses of two registers and a number, and needs it.
+        a_rows.append(b.op(f"freeze ptr {pointer}") if b.target.triple.startswith("x86_64") else pointer)
         c_rows.append(b.gep(p.c.element, p.c.pointer, fold(b, "add", c_offset, column)))
     return a_rows, c_rows
 
@@ -265,8 +286,13 @@ def _multiply(
         return sums
 
     state, start = list(sums), "0"
-    simple = p.sum.is_float or p.is_fused(b.target)  # LLVM would hold the products of several steps, and spill sums
-    if simple and tile.lanes and tile.rows * tile.vectors >= LARGE_TILE and p.k not in ("0", "1", "2", "3"):
+    # Where products are not fused, LLVM would hold those of several steps, and spill sums.
+    if (
+        p.is_fused(b.target)
+        and tile.lanes
+        and tile.rows * tile.vectors >= LARGE_TILE
+        and p.k not in ("0", "1", "2", "3")
+    ):
         start = whole_groups(b, "0", p.k, UNROLL)
         state = b.loop("0", start, str(UNROLL), lambda k, s: turn(k, s, UNROLL), [(wide, s) for s in state])
     if start == p.k:
@@ -322,6 +348,18 @@ def _multiply_add(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> 
     if ty.scalar == "i1":
         return b.binary("or", ty, total, b.binary("and", ty, x, y))
     return b.binary("add", ty, total, b.binary("mul", ty, x, y))
+
+
+def finish_stored_row(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> None:
+    """Put the sums of a row, which C holds, through the epilogue; `tile` says which vectors from `column` on."""
+    if p.epilogue is None:
+        return
+    wide = p.sum.with_lanes(tile.lanes)
+    pointer = b.gep(p.c.element, p.c.pointer, fold(b, "add", _row_offsets(b, p, 1, row)[0][1], column))
+    sums = [
+        _read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), tile.mask(v)) for v in range(tile.vectors)
+    ]
+    _finish_row(b, p, p.epilogue, tile, row, column, pointer, sums)
 
 
 def add_pairs(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> str:

@@ -90,8 +90,11 @@ def mlp(make: Maker, x: Any, w: Any, bias: Any, residual: Any, scale: Any) -> An
     return make.mul(make.add(hidden, residual), scale)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-@pytest.mark.parametrize(("m", "n", "k"), [(7, 33, 5), (1, 40, 3), (13, 16, 0), (3, 1, 4), (0, 3, 2)])
+GROUPS = [("float32", *s) for s in ((7, 33, 5), (1, 40, 3), (13, 16, 0), (3, 1, 4), (0, 3, 2))]
+GROUPS += [("float64", 7, 17, 5), ("float16", 7, 33, 5), ("bfloat16", 1, 40, 3)]
+
+
+@pytest.mark.parametrize(("dtype", "m", "n", "k"), GROUPS)
 def test_groups_with_all_kinds_of_operands(dtype: str, m: int, n: int, k: int) -> None:
     arrays = [
         sample(dtype, m, k), sample(dtype, k, n, seed=1), sample(dtype, n, seed=2), sample(dtype, m, n, seed=3),
