@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.passes import simplify_arith, simplify_moves, simplify_regions, simplify_shapes
+from sardonyx.passes import simplify_arith, simplify_moves, simplify_regions, simplify_sequences, simplify_shapes
 from sardonyx.passes.base import EXACT, PassRun, Promise, SxPass
 from sardonyx.passes.driver import RewriteDriver
 
@@ -41,6 +41,9 @@ class SimplifyPass(SxPass):
     16. concat of concats along the same axis, where nothing else reads these; operands without elements drop out where
         the other extents are proved equal.
     17. gather of a gather along the same axis, with constant indices.
+    18. Elements, length and concatenation of a sequence that was put together from tensors, or (not concatenation) is
+        the parts of one of static extents: the tensors themselves, a constant, concat, slice.
+    19. What an optional was made of; whether there is a value, where that is known.
 
     Requires: nothing (it finds more after `infer-types`). Ensures: none of the cases is left.
     Promise: exact (payloads of NaN excepted).
@@ -52,7 +55,7 @@ class SimplifyPass(SxPass):
     def run(self, module: ModuleOp, run: PassRun) -> None:
         patterns = [
             pattern()
-            for group in (simplify_shapes, simplify_moves, simplify_arith, simplify_regions)
+            for group in (simplify_shapes, simplify_moves, simplify_arith, simplify_regions, simplify_sequences)
             for pattern in group.PATTERNS
         ]
         RewriteDriver(patterns, run).rewrite(module)

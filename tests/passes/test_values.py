@@ -29,7 +29,20 @@ PIPELINES = ["infer-types", "simplify", "fold-constants", "cse", "compose-transp
              "fold-affine", "decompose-batch-norm", "channels-last", DEFAULT_PIPELINE]  # fmt: skip
 MADE_TO_HELP = {"sx.constant", "sx.transpose", "sx.squeeze", "sx.unsqueeze", "sx.gather", "sx.shape"}
 """Ops that passes make and that the user did not write."""
-INSTEAD = {"sx.cast_like", "sx.batch_norm", "sx.global_average_pool", "sx.matmul", "sx.add"}
+INSTEAD = {
+    "sx.sequence_at",
+    "sx.split_to_sequence",
+    "sx.sequence_construct",
+    "sx.concat_from_sequence",
+    "sx.sequence_length",
+    "sx.optional",
+    "sx.optional_has_element",
+    "sx.cast_like",
+    "sx.batch_norm",
+    "sx.global_average_pool",
+    "sx.matmul",
+    "sx.add",
+}
 """Ops that a pass states by others."""
 
 

@@ -139,7 +139,52 @@ func.func @sequences(%x: tensor<2x3xf32>) -> (tensor<3x2xf32>, tensor<i64>) {
   func.return %4, %5 : tensor<3x2xf32>, tensor<i64>
 }
 // SIMPLE-LABEL: func.func @sequences(
-// SIMPLE-NOT:     sx.identity
-// SIMPLE:         sx.sequence_length %1
+// SIMPLE-NEXT:    %0 = sx.transpose %x
+// SIMPLE-NEXT:    %1 = sx.constant {value = dense<2> : tensor<i64>}
+// SIMPLE-NEXT:    func.return %0, %1
 // TRANSPOSE-LABEL: func.func @sequences(
 // TRANSPOSE:         sx.sequence_construct %0, %0
+
+// -----
+
+// Sequences and optionals whose elements are known become tensors (simplify, cases 18 and 19).
+func.func @known_elements(%x: tensor<5x2xf32>, %y: tensor<?x2xf32, #sx.dims<n, _>>)
+    -> (tensor<1x2xf32>, tensor<i64>, tensor<?x2xf32>, tensor<2x5x2xf32>, tensor<5x2xf32>, tensor<i1>, tensor<i1>) {
+  %0 = sx.constant {value = dense<2> : tensor<i64>} : () -> tensor<i64>
+  %1 = sx.split_to_sequence %x, %0 : (tensor<5x2xf32>, tensor<i64>) -> !sx.seq<tensor<?x2xf32>>
+  %2 = sx.sequence_at %1, %0 : (!sx.seq<tensor<?x2xf32>>, tensor<i64>) -> tensor<1x2xf32>
+  %3 = sx.sequence_length %1 : (!sx.seq<tensor<?x2xf32>>) -> tensor<i64>
+  %4 = sx.sequence_construct %x, %y : (tensor<5x2xf32>, tensor<?x2xf32, #sx.dims<n, _>>) -> !sx.seq<tensor<?x2xf32>>
+  %5 = sx.concat_from_sequence %4 {axis = 0 : i64} : (!sx.seq<tensor<?x2xf32>>) -> tensor<?x2xf32>
+  %6 = sx.sequence_construct %x, %x : (tensor<5x2xf32>, tensor<5x2xf32>) -> !sx.seq<tensor<5x2xf32>>
+  %7 = sx.concat_from_sequence %6 {axis = 0 : i64, new_axis = true} : (!sx.seq<tensor<5x2xf32>>) -> tensor<2x5x2xf32>
+  %8 = sx.optional %x : (tensor<5x2xf32>) -> !sx.opt<tensor<5x2xf32>>
+  %9 = sx.optional_get_element %8 : (!sx.opt<tensor<5x2xf32>>) -> tensor<5x2xf32>
+  %10 = sx.optional_has_element %8 : (!sx.opt<tensor<5x2xf32>>) -> tensor<i1>
+  %11 = sx.optional {type = tensor<2xf32>} : () -> !sx.opt<tensor<2xf32>>
+  %12 = sx.optional_has_element %11 : (!sx.opt<tensor<2xf32>>) -> tensor<i1>
+  func.return %2, %3, %5, %7, %9, %10, %12 : tensor<1x2xf32>, tensor<i64>, tensor<?x2xf32>, tensor<2x5x2xf32>, tensor<5x2xf32>, tensor<i1>, tensor<i1>
+}
+// SIMPLE-LABEL: func.func @known_elements(
+// SIMPLE-NOT:     sequence
+// SIMPLE-NOT:     optional
+// SIMPLE-DAG:     sx.slice %x,
+// SIMPLE-DAG:     sx.constant {value = dense<3> : tensor<i64>}
+// SIMPLE-DAG:     sx.concat %x, %y {axis = 0 : i64}
+// SIMPLE-DAG:     sx.concat %{{.*}}, %{{.*}} {axis = 0 : i64} : (tensor<1x5x2xf32>, tensor<1x5x2xf32>)
+// SIMPLE-DAG:     sx.constant {value = dense<false> : tensor<i1>}
+// SIMPLE:         func.return %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %x,
+
+// -----
+
+// Not where that is not certain: a position that is computed, elements that may differ in shape.
+func.func @not_known(%x: tensor<5x2xf32>, %y: tensor<?x2xf32, #sx.dims<n, _>>, %i: tensor<i64>)
+    -> (tensor<?x2xf32>, tensor<?x?x2xf32>) {
+  %0 = sx.sequence_construct %x, %y : (tensor<5x2xf32>, tensor<?x2xf32, #sx.dims<n, _>>) -> !sx.seq<tensor<?x2xf32>>
+  %1 = sx.sequence_at %0, %i : (!sx.seq<tensor<?x2xf32>>, tensor<i64>) -> tensor<?x2xf32>
+  %2 = sx.concat_from_sequence %0 {axis = 0 : i64, new_axis = true} : (!sx.seq<tensor<?x2xf32>>) -> tensor<?x?x2xf32>
+  func.return %1, %2 : tensor<?x2xf32>, tensor<?x?x2xf32>
+}
+// SIMPLE-LABEL: func.func @not_known(
+// SIMPLE:         sx.sequence_at
+// SIMPLE:         sx.concat_from_sequence
