@@ -7,7 +7,7 @@ than the direct sum and loses a decimal digit, F(2, 3) 2.25 times fewer at no lo
 its tile. Weights are transformed in float64 when the graph is compiled.
 
 Blocks of tiles are done from end to end, in scratch memory that each chunk has for itself and that stays in the
-second-level cache.
+second-level cache. Where there are few tiles, each step is done for all of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from xdsl.ir import SSAValue
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
 from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, channels_put_second, framed
-from sardonyx.backends.llvm.lowering.conv_tile import pack_weights, part_of, places_of_unit
-from sardonyx.backends.llvm.lowering.plan import Plan
+from sardonyx.backends.llvm.lowering.conv_tile import pack_weights, places_of_unit
+from sardonyx.backends.llvm.lowering.epilogue import Point
+from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import float32
@@ -42,8 +43,8 @@ MOST_WEIGHTS = 10 << 20
 SCRATCH = (448 << 10, 2 << 20)
 """Bytes of scratch memory that a block of tiles may take: what the second-level cache holds, and where the weights are
 large up to half of theirs, since they pass by once per block."""
-UNITS = 4
-"""Into at least so many units the work is cut, if need be by output channels; each transforms its inputs itself."""
+FEWEST_BLOCKS = 4
+"""Where there are fewer, each step is a kernel of its own for all tiles."""
 CHUNKS = 32
 """Into at most so many chunks the tiles are cut."""
 PADDING = 16
@@ -153,13 +154,12 @@ def outputs_of_tile(op: ConvOp, shape: Sliding) -> int | None:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Tiles of all images in blocks, blocks in parts that may run at once; output channels in blocks of `columns`."""
+    """Tiles of all images in blocks, and blocks in parts that may run at once; without `fused` there is one block."""
 
     across: list[Dim]
     tiles: Dim
     block: int
-    columns: int
-    splits: int
+    fused: bool
 
     @property
     def blocks(self) -> Dim:
@@ -170,21 +170,126 @@ class _Grid:
         return Dim.min(self.blocks, CHUNKS)
 
 
-def _grid(shape: Sliding, outputs: int, channels: int, m: int, width: int) -> _Grid:
+def _grid(shape: Sliding, outputs: int, channels: int, m: int) -> _Grid:
     across = [c.ceildiv(outputs) for c in shape.counts]
     tiles = Dim.product([shape.batch, *across])
     points = (outputs + 2) ** 2
     scratch = max(SCRATCH[0], min(SCRATCH[1], 2 * points * channels * m))
     block = max(6, min(24, scratch // (4 * points * (channels + m + 2 * PADDING)) // 6 * 6))
-    known, splits = tiles.static_value, 1
+    known = tiles.static_value
     if known:
         number = -(-known // block)
+        if number < FEWEST_BLOCKS:
+            return _Grid(across, tiles, known, False)
         even = -(-known // number)
-        block = even if number == 1 else -(-even // 6) * 6
-        splits = -(-UNITS // -(-known // block))
-    panels = -(-m // width)
-    columns = -(-panels // min(splits, panels)) * width
-    return _Grid(across, tiles, block, columns, -(-m // columns))
+        block = -(-even // 6) * 6
+    return _Grid(across, tiles, block, True)
+
+
+class _Steps:
+    """The steps of a convolution by F(outputs, 3), as parts of a kernel's body.
+
+    The scratch memory holds [points][tiles of a block][channels], before and after the products.
+    """
+
+    def __init__(self, kernel: Kernel, shape: Sliding, grid: _Grid, outputs: int, sizes: tuple[int, int]) -> None:
+        """`shape` has the padding that the frame has, `sizes` are the numbers of channels."""
+        self.outputs, self.points = outputs, outputs + 2
+        self.channels, self.m = sizes
+        self.row_in, self.row_out = (size + PADDING for size in sizes)
+        self.plane_in, self.plane_out = grid.block * self.row_in, grid.block * self.row_out
+        self.across, self.counts = kernel.extents(grid.across), kernel.extents(shape.counts)
+        self.line = kernel.extent(shape.padded[1] * self.channels)
+        self.image = kernel.extent(Dim.product([*shape.padded, self.channels]))
+        self.pixels = kernel.extent(Dim.product(shape.counts))
+        self.exact = all(c.static_value is not None and c.static_value % outputs == 0 for c in shape.counts)
+        self.into, self.back = _TRANSFORMS[outputs]
+
+    def take(
+        self, b: Body, data: SSAValue, before: tuple[SSAValue, IndexLike], place: IndexLike, tile: SSAValue
+    ) -> None:
+        """Transform the inputs of a tile; `before` is (buffer, offset), `place` that of the tile in the block."""
+        points, channels = self.points, self.channels
+        number, (row, column) = places_of_unit(b, tile, self.across)
+        at = b.plus(b.times(number, self.image), b.times(b.times(row, self.outputs), self.line))
+        at = b.plus(at, b.times(b.times(column, self.outputs), channels))
+        there = b.plus(before[1], b.times(place, self.row_in))
+
+        def channel(c: Body, lane: SSAValue, _: Sequence[SSAValue]) -> None:
+            lines = [c.plus(c.plus(at, c.times(self.line, i)), lane) for i in range(points)]
+            given = [[c.load(data, c.plus(own, j * channels)) for j in range(points)] for own in lines]
+            found = _both_ways(_Lanes(c), self.into, given)
+            for k, value in enumerate(value for line in found for value in line):
+                c.store(value, before[0], c.plus(c.plus(there, lane), k * self.plane_in))
+
+        b.loop(channels, channel, vector=True)
+
+    def multiply(
+        self,
+        b: Body,
+        before: tuple[SSAValue, IndexLike],
+        weights: tuple[SSAValue, int],
+        after: tuple[SSAValue, IndexLike],
+        count: IndexLike,
+        point: SSAValue,
+    ) -> None:
+        """The products of one point, for that many tiles; `weights` is (buffer, width of its panels)."""
+        width = weights[1]
+        matrix = -(-self.m // width) * width * self.channels
+        offsets = [
+            b.plus(before[1], b.times(point, self.plane_in)),
+            b.times(point, matrix),
+            b.plus(after[1], b.times(point, self.plane_out)),
+        ]
+        one = b.index(1)
+        strides = [b.index(self.row_in), one, b.index(width), one, b.index(self.row_out)]
+        extents = [b.index(count), b.index(self.m), b.index(self.channels)]
+        b.add(ContractOp((before[0], weights[0], after[0]), extents, offsets, strides, packed=width))
+
+    def give(
+        self,
+        b: Body,
+        after: tuple[SSAValue, IndexLike],
+        result: SSAValue,
+        finish: Point | None,
+        place: IndexLike,
+        tile: SSAValue,
+    ) -> None:
+        """Transform the sums of a tile back, and store those that are outputs."""
+        points, outputs, counts = self.points, self.outputs, self.counts
+        number, (row, column) = places_of_unit(b, tile, self.across)
+        top, left = b.times(row, outputs), b.times(column, outputs)
+        origin = b.plus(b.times(number, self.pixels), b.plus(b.times(top, counts[1]), left))
+        rows, columns = b.minus(counts[0], top), b.minus(counts[1], left)
+        here = b.plus(after[1], b.times(place, self.row_out))
+
+        def channel(c: Body, lane: SSAValue, _: Sequence[SSAValue]) -> None:
+            at = c.plus(here, lane)
+            given = [
+                [c.load(after[0], c.plus(at, (i * points + j) * self.plane_out)) for j in range(points)]
+                for i in range(points)
+            ]
+            found = _both_ways(_Lanes(c), self.back, given)
+
+            def put(inner: Body, i: int, j: int) -> None:
+                pixel = inner.plus(origin, inner.plus(inner.times(counts[1], i), j))
+                value = found[i][j] if finish is None else finish(inner, found[i][j], pixel, lane)
+                inner.store(value, result, inner.plus(inner.times(pixel, self.m), lane))
+
+            def line_of(inner: Body, i: int) -> None:
+                for j in range(outputs):
+                    if self.exact or not j:
+                        put(inner, i, j)
+                    else:
+                        inner.when(inner.compare("sgt", columns, j), lambda t, j=j: put(t, i, j))
+
+            for i in range(outputs):
+                if self.exact or not i:
+                    line_of(c, i)
+                else:
+                    c.when(c.compare("sgt", rows, i), lambda t, i=i: line_of(t, i))
+
+        b.loop(self.m, channel, vector=True)
 
 
 def winograd(
@@ -198,10 +303,8 @@ def winograd(
 ) -> None:
     """Launch the convolution by F(`outputs`, 3); see `outputs_of_tile` and `conv_tile.convolve`."""
     x, w = operands
-    points = outputs + 2
     m, channels = dims_of(w)[0].static_value or 0, dims_of(w)[1].static_value or 0
-    width = panel_width(plan.target, 32)
-    grid = _grid(shape, outputs, channels, m, width)
+    grid = _grid(shape, outputs, channels, m)
     # The frame is as large as all tiles together.
     pads = [
         (before, count * outputs + 2 - size - before)
@@ -209,113 +312,101 @@ def winograd(
     ]
     wide = replace(shape, pads=tuple(pads))
     frame = framed(plan, float32, plan.buffer(x), wide, last[0])
+    width = panel_width(plan.target, 32)
     owner = w.owner
     if not isinstance(owner, ConstantOp):
         raise ValueError("the weights are not constant")
     packed = np.stack([pack_weights(point, 1, width)[0] for point in transformed(owner.array(), outputs)])
     matrices = plan.constant_array(packed.astype(np.float32), float32)
-    row_in, row_out = channels + PADDING, min(grid.columns, m) + PADDING
-    plane_in, plane_out = grid.block * row_in, grid.block * row_out
-    size_in, size_out = points**2 * plane_in, points**2 * plane_out
-    units = grid.parts * grid.splits
-    scratch = [plan.workspace(float32, [plan.dim(units * size)]) for size in (size_in, size_out)]
     dims = [shape.batch, Dim.of(m), *shape.counts]
     sums = target if last[1] else plan.workspace(float32, [plan.count(dims)])
+    block = (outputs + 2) ** 2 * grid.block
+    scratch = [plan.workspace(float32, [plan.dim(grid.parts * (block * (n + PADDING)))]) for n in (channels, m)]
 
+    def steps(kernel: Kernel) -> _Steps:
+        return _Steps(kernel, wide, grid, outputs, (channels, m))
+
+    if grid.fused:
+        _in_blocks(plan, grid, steps, (frame, matrices, sums), scratch, finish, width)
+    else:
+        _step_by_step(plan, grid, steps, (frame, matrices, sums), scratch, finish, width)
+    if not last[1]:
+        channels_put_second(plan, (float32, float32), sums, target, dims, finish.later)
+
+
+def _in_blocks(
+    plan: Plan,
+    grid: _Grid,
+    steps: Callable[[Kernel], _Steps],
+    buffers: tuple[SSAValue, SSAValue, SSAValue],
+    scratch: Sequence[SSAValue],
+    finish: Finish,
+    width: int,
+) -> None:
+    """One kernel that does all steps for a block of tiles after the other.
+
+    `buffers` are those of the frame, the weights and the result.
+    """
     kernel = plan.kernel("winograd")
-    data, weights, result = kernel.read_buffer(frame), kernel.read_buffer(matrices), kernel.write_buffer(sums)
+    data, weights, result = (
+        kernel.read_buffer(buffers[0]),
+        kernel.read_buffer(buffers[1]),
+        kernel.write_buffer(buffers[2]),
+    )
     before, after = (kernel.write_buffer(buffer) for buffer in scratch)
     point = None if finish.at_once is None else finish.at_once(kernel)
-    across, counts = kernel.extents(grid.across), kernel.extents(shape.counts)
+    step = steps(kernel)
     tiles, blocks = kernel.extent(grid.tiles), kernel.extent(grid.blocks)
-    each = kernel.extent(grid.blocks.ceildiv(grid.parts)) if grid.blocks.static_value != 0 else kernel.index(0)
-    line = kernel.extent(wide.padded[1] * channels)
-    image = kernel.extent(Dim.product([*wide.padded, channels]))
-    pixels = kernel.extent(Dim.product(shape.counts))
-    exact = all(c.static_value is not None and c.static_value % outputs == 0 for c in shape.counts)
-    into, back = _TRANSFORMS[outputs]
+    each = kernel.index(0) if grid.blocks.static_value == 0 else kernel.extent(grid.blocks.ceildiv(grid.parts))
 
     def part(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         chunk = b.add(ChunkOp())
-        start_in, start_out = b.times(chunk, size_in), b.times(chunk, size_out)
-        own, (split,) = places_of_unit(b, number, (grid.splits,))
-        left = b.times(split, grid.columns)
-        columns = part_of(b, m, left, grid.columns)
+        held = before, b.times(chunk, step.points**2 * step.plane_in)
+        made = after, b.times(chunk, step.points**2 * step.plane_out)
 
         def block(at: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
             first = at.times(index, grid.block)
             count = at.index_math("min", grid.block, at.minus(tiles, first))
-            at.loop(count, lambda c, t, _: take(c, start_in, t, c.plus(first, t)))
+            at.loop(count, lambda c, t, _: step.take(c, data, held, t, c.plus(first, t)))
+            at.loop(step.points**2, lambda c, k, _: step.multiply(c, held, (weights, width), made, count, k))
+            at.loop(count, lambda c, t, _: step.give(c, made, result, point, t, c.plus(first, t)))
 
-            def multiply(inner: Body, k: SSAValue, _: Sequence[SSAValue]) -> None:
-                offsets = [
-                    inner.plus(start_in, inner.times(k, plane_in)),
-                    inner.plus(inner.times(k, packed[0].size), inner.times(left, channels)),
-                    inner.plus(start_out, inner.times(k, plane_out)),
-                ]
-                one = inner.index(1)
-                strides = [inner.index(row_in), one, inner.index(width), one, inner.index(row_out)]
-                extents = [count, inner.index(columns), inner.index(channels)]
-                inner.add(ContractOp((before, weights, after), extents, offsets, strides, packed=width))
-
-            at.loop(points**2, multiply)
-            at.loop(count, lambda c, t, _: give(c, start_out, t, c.plus(first, t), (left, columns)))
-
-        low = b.index_math("min", b.times(own, each), blocks)
+        low = b.index_math("min", b.times(number, each), blocks)
         b.loop(b.index_math("min", b.plus(low, each), blocks), block, lower=low)
 
-    def take(b: Body, start: IndexLike, place: SSAValue, tile: SSAValue) -> None:
-        """Transform the inputs of a tile."""
-        number, (row, column) = places_of_unit(b, tile, across)
-        at = b.plus(b.times(number, image), b.times(b.times(row, outputs), line))
-        at = b.plus(at, b.times(b.times(column, outputs), channels))
-        there = b.plus(start, b.times(place, row_in))
-
-        def channel(c: Body, lane: SSAValue, _: Sequence[SSAValue]) -> None:
-            lines = [c.plus(c.plus(at, c.times(line, i)), lane) for i in range(points)]
-            given = [[c.load(data, c.plus(own, j * channels)) for j in range(points)] for own in lines]
-            found = _both_ways(_Lanes(c), into, given)
-            for i in range(points):
-                for j in range(points):
-                    c.store(found[i][j], before, c.plus(c.plus(there, lane), (i * points + j) * plane_in))
-
-        b.loop(channels, channel, vector=True)
-
-    def give(b: Body, start: IndexLike, place: SSAValue, tile: SSAValue, channels: tuple[IndexLike, IndexLike]) -> None:
-        """Transform the sums of a tile back, and store those that are outputs; `channels` are (first, number)."""
-        number, (row, column) = places_of_unit(b, tile, across)
-        top, left = b.times(row, outputs), b.times(column, outputs)
-        origin = b.plus(b.times(number, pixels), b.plus(b.times(top, counts[1]), left))
-        rows, columns = b.minus(counts[0], top), b.minus(counts[1], left)
-        here = b.plus(start, b.times(place, row_out))
-
-        def channel(c: Body, lane: SSAValue, _: Sequence[SSAValue]) -> None:
-            at, out = c.plus(here, lane), c.plus(channels[0], lane)
-            given = [[c.load(after, c.plus(at, (i * points + j) * plane_out)) for j in range(points)]
-                     for i in range(points)]  # fmt: skip
-            found = _both_ways(_Lanes(c), back, given)
-
-            def put(inner: Body, i: int, j: int) -> None:
-                pixel = inner.plus(origin, inner.plus(inner.times(counts[1], i), j))
-                value = found[i][j] if point is None else point(inner, found[i][j], pixel, out)
-                inner.store(value, result, inner.plus(inner.times(pixel, m), out))
-
-            def line_of(inner: Body, i: int) -> None:
-                for j in range(outputs):
-                    if exact or not j:
-                        put(inner, i, j)
-                    else:
-                        inner.when(inner.compare("sgt", columns, j), lambda t, j=j: put(t, i, j))
-
-            for i in range(outputs):
-                if exact or not i:
-                    line_of(c, i)
-                else:
-                    c.when(c.compare("sgt", rows, i), lambda t, i=i: line_of(t, i))
-
-        b.loop(channels[1], channel, vector=True)
-
-    kernel.loop(kernel.extent(units), part, parallel=True)
+    kernel.loop(kernel.extent(grid.parts), part, parallel=True)
     kernel.launch()
-    if not last[1]:
-        channels_put_second(plan, (float32, float32), sums, target, dims, finish.later)
+
+
+def _step_by_step(
+    plan: Plan,
+    grid: _Grid,
+    steps: Callable[[Kernel], _Steps],
+    buffers: tuple[SSAValue, SSAValue, SSAValue],
+    scratch: Sequence[SSAValue],
+    finish: Finish,
+    width: int,
+) -> None:
+    """A kernel for each step, so that few tiles are work for all threads and large weights pass by once."""
+    take = plan.kernel("winograd_inputs")
+    data, before = take.read_buffer(buffers[0]), take.write_buffer(scratch[0])
+    first = steps(take)
+    take.loop(take.extent(grid.tiles), lambda b, t, _: first.take(b, data, (before, 0), t, t), parallel=True)
+    take.launch()
+
+    product = plan.kernel("winograd")
+    held, weights = product.read_buffer(scratch[0]), product.read_buffer(buffers[1])
+    made, second = product.write_buffer(scratch[1]), steps(product)
+    product.loop(
+        second.points**2,
+        lambda b, k, _: second.multiply(b, (held, 0), (weights, width), (made, 0), grid.block, k),
+        parallel=True,
+    )
+    product.launch()
+
+    give = plan.kernel("winograd_outputs")
+    after, result = give.read_buffer(scratch[1]), give.write_buffer(buffers[2])
+    point = None if finish.at_once is None else finish.at_once(give)
+    third = steps(give)
+    give.loop(give.extent(grid.tiles), lambda b, t, _: third.give(b, (after, 0), result, point, t, t), parallel=True)
+    give.launch()
