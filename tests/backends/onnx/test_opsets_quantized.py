@@ -32,7 +32,8 @@ def small(dtype: DType, *shape: int) -> Array:
 
 
 def zero(name: str, *values: int) -> Array:
-    return np.array(values if len(values) > 1 else values[0], np.int8).astype(DTYPES[name].numpy)
+    found = np.array(values, np.int8).astype(DTYPES[name].numpy)
+    return found if found.size > 1 else found.reshape(())
 
 
 FEW = [DTYPES[n] for n in ("int4", "uint2", "float4e2m1", "float8e5m2", "float8e8m0")]

@@ -1,6 +1,7 @@
 """Products of 8-bit integers against Python's integers and against onnxruntime; zero points, extents, errors."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def sample(dtype, *dims):
     return RNG.integers(limits.min, limits.max + 1, dims).astype(dtype)
 
 
-def plain(a, b, a_zero=0, b_zero=0):
+def plain(a, b, a_zero: Any = 0, b_zero: Any = 0):
     """The product in Python's integers, for matrices; zero points broadcast."""
     a = a.astype(object) - np.broadcast_to(np.asarray(a_zero).astype(object), a.shape)
     b = b.astype(object) - np.broadcast_to(np.asarray(b_zero).astype(object), b.shape)

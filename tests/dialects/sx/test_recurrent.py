@@ -1,5 +1,7 @@
 """rnn, gru and lstm against their formulas written out, and against onnxruntime."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from op_case import op, round_trip, run_all, shape, value
@@ -71,7 +73,9 @@ def test_attributes_against_onnxruntime(layer, attributes):
     given = operands(layer, seed=3)
     if layer == "LSTM" and "clip" in attributes:
         given = given[:-1]
-    ours = {k: tuple(v) if isinstance(v, list) else bool(v) if isinstance(v, int) else v for k, v in attributes.items()}
+    ours: Any = {
+        k: tuple(v) if isinstance(v, list) else bool(v) if isinstance(v, int) else v for k, v in attributes.items()
+    }
     compare(run_all(cls, *given, **ours),
             run_node(layer, given, 1 + states, opset=14, hidden_size=HIDDEN, **attributes))  # fmt: skip
 
