@@ -52,10 +52,10 @@ def test_scatter():
     assert sx.scatter is sx.scatter_elements
     added = A.copy()
     np.add.at(added, [0, 0], np.ones(4, np.float32))
-    reference(lambda x: sx.scatter_nd(x, [[0], [0]], np.ones((2, 4)), "add"), A, want=added)
+    reference(lambda x: sx.scatter_nd(x, np.array([[0], [0]]), np.ones((2, 4)), "add"), A, want=added)
     cache = CUBE.copy()
     cache[0, 1:2], cache[1, 2:3] = 1, 1
-    reference(lambda x: sx.tensor_scatter(x, np.ones((2, 1, 4)), [1, 2]), CUBE, want=cache)
+    reference(lambda x: sx.tensor_scatter(x, np.ones((2, 1, 4)), np.array([1, 2])), CUBE, want=cache)
 
 
 # ---- positions and distinct elements
@@ -95,7 +95,7 @@ def test_one_hot():
 def test_sequences_and_boxes():
     turned = CUBE.copy()
     turned[:, 0] = turned[::-1, 0]
-    reference(lambda x: sx.reverse_sequence(x, [2, 1, 0]), CUBE, want=turned)
+    reference(lambda x: sx.reverse_sequence(x, np.array([2, 1, 0])), CUBE, want=turned)
     boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [5, 5, 6, 6]]], np.float32)
     scores = np.array([[[0.5, 0.9, 0.7]]], np.float32)
     reference(
@@ -140,8 +140,10 @@ def test_resize_and_interpolate():
     reference(lambda x: sx.interpolate(x, (2, 5), mode="nearest-exact"), IMAGE, want=IMAGE[:, :, 1::2])
     line = np.array([[[0, 2, 4]]], np.float32)
     corners = [[[0, 1, 2, 3, 4]]]
-    reference(lambda x: sx.interpolate(x, 5, mode="linear", align_corners=True), line, want=np.float32(corners))
-    halves = np.float32([[[0, 0.5, 1.5, 2.5, 3.5, 4]]])
+    reference(
+        lambda x: sx.interpolate(x, 5, mode="linear", align_corners=True), line, want=np.array(corners, np.float32)
+    )
+    halves = np.array([[[0, 0.5, 1.5, 2.5, 3.5, 4]]], np.float32)
     reference(lambda x: sx.interpolate(x, 6, mode="linear"), line, want=halves)
     same = run_all(
         lambda x: sx.interpolate(x, (x.shape[2] * 2, 3), mode="bicubic", antialias=True), IMAGE, native=False
@@ -166,7 +168,9 @@ def test_grids_and_regions():
     reference(same, IMAGE, identity, want=IMAGE, rtol=1e-5, atol=1e-5)
     rois = np.array([[0, 0, 2, 2]], np.float32)
     want = IMAGE[:, :, :2, :2].mean((2, 3), keepdims=True)
-    reference(lambda x, r: sx.roi_align(x, r, [0], sampling_ratio=2), IMAGE, rois, want=want, rtol=1e-5, atol=1e-6)
+    reference(
+        lambda x, r: sx.roi_align(x, r, np.array([0]), sampling_ratio=2), IMAGE, rois, want=want, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_fourier_transforms():
@@ -184,10 +188,12 @@ def test_pools_and_columns():
     reference(lambda v: sx.global_lp_pool(v, 1), x, want=x.sum((2, 3), keepdims=True), rtol=1e-5)
     line = np.array([[[1, 3, 2, 0]]], np.float32)
     reference(
-        lambda v: sx.max_unpool(*sx.max_pool_with_indices(v, 2, 2), 2, 2), line, want=np.float32([[[0, 3, 2, 0]]])
+        lambda v: sx.max_unpool(*sx.max_pool_with_indices(v, 2, 2), 2, 2),
+        line,
+        want=np.array([[[0, 3, 2, 0]]], np.float32),
     )
     columns = np.ones((1, 2, 3), np.float32)
-    reference(lambda v: sx.col2im(v, (4,), (2,)), columns, want=np.float32([[[1, 2, 2, 1]]]))
+    reference(lambda v: sx.col2im(v, (4,), (2,)), columns, want=np.array([[[1, 2, 2, 1]]], np.float32))
     w, offset = np.ones((1, 2, 1, 1), np.float32), np.zeros((1, 2, 4, 5), np.float32)
     reference(lambda v: sx.deform_conv(v, w, offset), IMAGE, want=IMAGE.sum(1, keepdims=True), rtol=1e-5, atol=1e-6)
 

@@ -1,5 +1,7 @@
 """Fourier transforms and filter banks: all forms against NumPy and onnxruntime, lengths, axes, symbols."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from against_ort import agree
@@ -31,7 +33,7 @@ def test_against_numpy(axis, length):
     at = axis % 3
     n, given = length, None if length is None else np.array(length)
     where = np.array(axis)
-    close = {"rtol": 1e-12, "atol": 1e-12}
+    close: Any = {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(run(DFT, real, given, where), pairs(np.fft.fft(real[..., 0], n, at)), **close)
     np.testing.assert_allclose(run(DFT, pairs(z), given, where), pairs(np.fft.fft(z, n, at)), **close)
     np.testing.assert_allclose(run(DFT, pairs(z), given, where, inverse=True), pairs(np.fft.ifft(z, n, at)), **close)

@@ -1,5 +1,7 @@
 """Resizing: every mode and transformation against onnxruntime, extents of symbols, what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from against_ort import agree
@@ -75,7 +77,7 @@ def test_excluding_the_outside_and_other_coefficients():
 
 def test_crops_against_onnxruntime():
     roi = np.array([0, 0, 0.4, 0.6, 1, 1, 0.6, 0.8], np.float32)
-    attributes = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    attributes: Any = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}
     agree(RESIZE, IMAGE, roi, None, np.array([1, 2, 3, 3]), atol=1e-5, **attributes)
     wide = np.array([0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7], np.float32)
     agree(RESIZE, IMAGE, wide, None, np.array([1, 2, 3, 3]), extrapolation_value=10.0, atol=1e-5, **attributes)

@@ -1,6 +1,8 @@
 """Ops whose extents depend on data, and those that make masks: non_zero, compress, unique, one_hot, eye_like,
 non_max_suppression, reverse_sequence."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from against_ort import agree
@@ -275,7 +277,7 @@ def of_strings(cls, *arrays, **properties):
     made = cls.make(*slots, **properties)
     assert "!sx.string" in round_trip(made)
     results = made.evaluate(EvalContext(), *arrays)
-    flags = {k: int(v) if isinstance(v, bool) else v for k, v in properties.items()}
+    flags: Any = {k: int(v) if isinstance(v, bool) else v for k, v in properties.items()}
     for ours, theirs in zip(results, run_node(cls.ONNX.name, arrays, len(results), **flags), strict=True):
         assert ours.tolist() == theirs.tolist()
     return results[0].tolist()
