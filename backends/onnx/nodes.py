@@ -137,8 +137,8 @@ def make_attribute(name: str, value: Any, kind: Any) -> onnx.AttributeProto:
         value = value.onnx
     if isinstance(value, DenseIntOrFPElementsAttr | WeightAttr):
         value = table_of(value)
-    if kind == AttrType.TENSOR and isinstance(value, tuple) and all(isinstance(text, str) for text in value):
-        value = labels_array(value)
+    if kind == AttrType.TENSOR:
+        value = _tensor_value(value)
     proto = onnx.AttributeProto(name=name)
     if kind == AttrType.INT:
         proto.type, proto.i = onnx.AttributeProto.INT, int(value)
@@ -161,6 +161,13 @@ def make_attribute(name: str, value: Any, kind: Any) -> onnx.AttributeProto:
     else:
         raise Unstatable(f"its attribute '{name}' has no form in ONNX")
     return proto
+
+
+def _tensor_value(value: Any) -> Any:
+    """The array of a tensor of strings, which the IR has as texts."""
+    if isinstance(value, tuple) and all(isinstance(text, str) for text in value):
+        return labels_array(value)
+    return value
 
 
 def same_value(value: Any, default: Any) -> bool:

@@ -7,7 +7,7 @@ numbers (https://protobuf.dev/programming-guides/encoding/).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import onnx
 from google.protobuf.message import Message
@@ -15,8 +15,6 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.tensors import fill, raw_view, stored_size
-
-MessageT = TypeVar("MessageT", bound=Message)
 
 GRAPH, INITIALIZER, RAW_DATA = 7, 5, 9
 """Numbers of fields: of ModelProto, GraphProto and TensorProto."""
@@ -77,7 +75,7 @@ def _filled(tensor: onnx.TensorProto, content: Content) -> onnx.TensorProto:
     return whole
 
 
-def _split(message: MessageT, number: int) -> tuple[bytes, bytes]:
+def _split(message: Message, number: int) -> tuple[bytes, bytes]:
     """The fields before and behind the one of that number, serialised."""
     parts = type(message)(), type(message)()
     for field, value in message.ListFields():
