@@ -16,7 +16,6 @@ from sardonyx.dialects.evaluate import evaluate_function
 from sardonyx.dialects.kernel.ops import LoadOp, StoreOp
 from sardonyx.dialects.module import main_function
 
-
 RUNS = [*((f, "mixed") for f in FAMILIES), *((f, "static") for f in ("rows", "products", "convolutions"))]
 
 
