@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sardonyx.dialects.base import SxOp
-from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.dtypes import NARROW, DType
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Made by `python3 tools/dev.py docs` from the code; edits here are lost. -->"
@@ -23,6 +23,7 @@ _GROUPS = (
     ("int", ("int8", "int16", "int32", "int64")),
     ("uint", ("uint8", "uint16", "uint32", "uint64")),
     ("float", ("float16", "bfloat16", "float32", "float64")),
+    ("narrow", tuple(dtype.name for dtype in NARROW)),
 )
 
 
@@ -80,7 +81,8 @@ def operators() -> str:
 ONNX form. (`sx.opaque` stands for an operator of somebody else's, which is kept and exported again.)
 
 - *dtypes* are those of the op's main operand. `int` stands for int8 to int64, `uint` for uint8 to uint64, `float` for
-  float16, bfloat16, float32 and float64.
+  float16, bfloat16, float32 and float64, `narrow` for int2, int4, uint2, uint4, float4e2m1, float6e2m3, float6e3m2, the
+  four float8 dtypes and float8e8m0.
 - *native*: the LLVM backend compiles it. `finalize()` refuses a graph with an op that has no native form, and names the
   node; `finalize(fallback=True)` runs that op by the reference, and lists it.
 - *ONNX, since opset*: the operator, and the lowest opset that has it with an equal meaning. Export to an older opset
