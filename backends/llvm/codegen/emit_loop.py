@@ -35,6 +35,8 @@ CHUNK_GRAIN = 64
 STRAIGHT_TURNS, STRAIGHT_WEIGHT = 8, 96
 """A loop of at most so many turns, and of so many ops in all its turns, is written out."""
 MATH_WEIGHT = 20
+PAIRED_MATH = ("exp", "exp_nonpositive", "exp2", "expm1", "sigmoid", "tanh", "erf", "gelu", "log", "log1p", "softplus")
+"""Functions that are long chains of float32 operations: two vectors side by side keep the units busy."""
 CHEAP_MATH = ("abs", "copysign", "fma", "sign", "sqrt", "smin", "smax", "umin", "umax")
 
 
@@ -234,11 +236,23 @@ def widening(target: Target, op: LoopOp, extent: int | None, cost: int) -> Widen
             return None
         if exact == extent or not masked:
             lanes = exact
+    if _is_paired(ops):
+        if extent is None or extent >= 2 * lanes:
+            lanes *= 2
+        return Widening(lanes, 1, masked)
     limits = ((12, 4), (48, 2)) if op.kinds else ((8, 4), (30, 2))
     unroll = next((times for most, times in limits if cost <= most), 1)
     while extent is not None and unroll > 1 and extent < lanes * unroll:
         unroll //= 2
     return Widening(lanes, unroll, masked)
+
+
+def _is_paired(ops: Sequence[Operation]) -> bool:
+    """Whether the body's functions are worth two vectors side by side."""
+    costly = [op for op in ops if isinstance(op, MathOp) and op.fn.data not in CHEAP_MATH]
+    return bool(costly) and all(
+        op.fn.data in PAIRED_MATH and value_type(op.result.type) == LType("float") for op in costly
+    )
 
 
 def weight(block: Block) -> int:

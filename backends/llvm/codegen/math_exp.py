@@ -111,7 +111,7 @@ EXP2 = {
         4.497975197749777e-10,
     ),
 }
-# (tanh(x)/x - 1) / z with z = x^2, for |x| < 0.55 (2^-33).
+# (tanh(x)/x - 1) / z with z = x^2, for |x| < 0.6 (2^-33).
 TANH_SMALL = (
     -0.3333333134651184,
     0.1333322823047638,
@@ -154,15 +154,19 @@ def scale(p: Value, k: Value) -> Value:
     return p * pow2(half, scalar) * pow2(total - half, scalar)
 
 
-def reduce_float(x: Value, factor: float = 1.0, offset: int = 0) -> tuple[Value, Value]:
+def reduce_float(x: Value, factor: float = 1.0, offset: int = 0, rough: bool = False) -> tuple[Value, Value]:
     """For floats: factor x = k ln 2 + factor r, as (2^(k + offset), r); factor is 1, -1 or 2.
 
-    k + offset must be a normal exponent; for a NaN the first is some float and the second a NaN.
+    k + offset must be a normal exponent. With `rough` r may be off by 2^-29 k, for callers that add e^x to something
+    larger or divide by it. For a NaN the first is some float and the second a NaN.
     """
     magic = MAGIC["float"] + BIAS["float"] + offset  # the sum's low bits are the biased exponent
     shifted = fma(x, factor / math.log(2), magic)
     n = shifted - magic
-    r = fma(n, -LN2_LOW["float"] / factor, fma(n, -LN2_HIGH["float"] / factor, x))
+    if rough and x.builder.target.has_fma:
+        r = fma(n, -math.log(2) / factor, x)
+    else:
+        r = fma(n, -LN2_LOW["float"] / factor, fma(n, -LN2_HIGH["float"] / factor, x))
     return (shifted.bits() << MANTISSA["float"]).as_float(), r
 
 
@@ -267,9 +271,9 @@ def tanh(x: Value) -> Value:
         return _tanh_double(a).copysign(x)
     z = x * x
     small = fma(x * z, horner(z, TANH_SMALL), x)
-    power, r = reduce_float(at_most(a, 10.0), 2.0)
+    power, r = reduce_float(at_most(a, 10.0), 2.0, rough=True)
     large = 1.0 - 2.0 / fma(exp_of_float(r, 2.0), power, 1.0)
-    return where(a < 0.55, small, large).copysign(x)
+    return where(a < 0.6, small, large).copysign(x)
 
 
 def _tanh_double(a: Value) -> Value:
@@ -371,8 +375,10 @@ def erf(x: Value) -> Value:
     t = at_most(a, end)
     negative = fma(t, horner(t, ERF_LARGE[scalar]), t)
     if scalar == "float":
-        power, r = reduce_float(negative, -1.0)
+        power, r = reduce_float(negative, -1.0, rough=True)
         large = fma(exp_of_float(r, -1.0, -1.0), power, 1.0)
     else:
         large = 1.0 - exp_in_range(-negative)
-    return where(a < edge, small, large.copysign(x))
+    # `large` is not negative, so the sign is one more bit.
+    sign = x.bits() & -(1 << (x.ty.bits - 1))
+    return where(a < edge, small, (large.bits() | sign).as_float())

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import IndexLike
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
-from sardonyx.backends.llvm.lowering.region import axis, copy_region, row_major
+from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region, row_major
 from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.sx.concat import ConcatOp, SplitOp
@@ -152,17 +152,7 @@ def _expand(plan: Plan, op: ExpandOp) -> None:
             ok = body.either(one, body.either(body.compare("eq", want, 1), body.compare("eq", want, own)))
             body.require(ok, plan.failure("an extent of {0} cannot be expanded to {1}"), own, want)
             plan.bind(d, body.select(one, want, own), "an extent of the expanded tensor")
-    source = row_major(dims)
-    axes = []
-    for position, (d, t) in enumerate(zip(target, row_major(target), strict=True)):
-        own = dims[position - pad] if position >= pad else Dim.of(1)
-        if own.static_value == 1:
-            axes.append(axis(d, 0, t))
-        elif equal(own, d) is Proof.PROVED:
-            axes.append(axis(d, source[position - pad], t))
-        else:
-            one = body.compare("eq", plan.dim(own), 1)
-            axes.append(axis(d, body.select(one, body.index(0), plan.dim(source[position - pad])), t))
+    axes = broadcast_axes(plan, dims, target)
     copy_region(plan, "expand", axes, plan.buffer(op.data), plan.new_buffer(op.output))
 
 
