@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 from plans import Builder
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.parser import Parser
 
 from sardonyx.backends.llvm.codegen.arena import HUGE, emit_place, padded
 from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, ModuleText
 from sardonyx.backends.llvm.compile import compile_native
-from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.planner import pack, plan_workspace
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.blocks import KEPT, kept_bytes, release_blocks
 from sardonyx.backends.llvm.runtime.call import CompiledGraph
 from sardonyx.dialects.dtypes import DType, float32, int64
 from sardonyx.dialects.evaluate import evaluate_function
+from sardonyx.dialects.kernel import KERNEL
+from sardonyx.dialects.kernel.ops import AllocOp
 from sardonyx.dialects.module import main_function
 from sardonyx.errors import ExecutionError, InvalidArgumentError
 
@@ -75,12 +79,12 @@ def test_a_chain_needs_memory_for_two() -> None:
 
 
 def chain(*dims: int | str) -> ModuleOp:
-    """Softmaxes of x [..., 64] with sums between them, each of which reads a buffer for the last time."""
+    """Softmaxes of x [..., 64] with sums and running totals between them, which no one kernel computes."""
     g = Builder(("x", float32, [*dims, 64]), ("b", float32, [64]))
     value = g.inputs[0]
     for _ in range(4):
-        value = g.op("softmax", value, axis=-1)
-        value = g.op("add", value, g.inputs[1])
+        value = g.op("add", g.op("softmax", value, axis=-1), g.inputs[1])
+        value = g.op("cumsum", value, g.constant(0, np.int64))
     return g.outputs(g.op("softmax", value, axis=-1))
 
 
@@ -89,15 +93,8 @@ def reference(module: ModuleOp, feeds: list[np.ndarray]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("dims", [(33,), ("n",), (3, "n")])
-def test_elementwise_kernels_work_in_place(dims: tuple[int | str, ...]) -> None:
+def test_workspace_of_known_and_of_dynamic_extents(dims: tuple[int | str, ...]) -> None:
     module = chain(*dims)
-    lowered = lower_graph(module)
-    workspace = plan_workspace(lowered.module)
-    assert sum(map(len, workspace.members)) == 8
-    assert len(workspace.members) == 4  # each sum is written over the softmax that it reads
-    assert (workspace.size is None) == any(isinstance(d, str) for d in dims)
-    if workspace.size is not None:
-        assert workspace.size == 2 * padded(33 * 64 * 4)
     compiled = compile_native(module)
     rng = np.random.default_rng(0)
     for n in (33,) if dims == (33,) else (5, 1, 0, 17, 33, 5):
@@ -105,6 +102,63 @@ def test_elementwise_kernels_work_in_place(dims: tuple[int | str, ...]) -> None:
         feeds = [rng.standard_normal((*shape, 64)).astype(np.float32), rng.standard_normal(64).astype(np.float32)]
         (got,), (want,) = compiled.run(feeds), reference(module, feeds)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
+    assert 0 < compiled.workspace_bytes < 4 * padded(3 * 33 * 64 * 4)
+
+
+PLAN = """
+kernel.func @negate {{
+^bb0(%from: !kernel.buffer<f32>, %to: !kernel.buffer<f32>):
+  %zero = arith.constant 0 : index
+  %many = arith.constant 16 : index
+  "kernel.loop"(%zero, %many) <{{step = 1 : i64, vector}}> ({{
+  ^bb1(%i: index):
+    %at = arith.addi %i, %{shift} : index
+    %x = kernel.load %from[%at] : !kernel.buffer<f32> -> f32
+    %y = arith.negf %x : f32
+    %there = arith.addi %i, %zero : index
+    kernel.store %y, %to[%there] : f32, !kernel.buffer<f32>
+    kernel.yield
+  }}) : (index, index) -> ()
+  kernel.yield
+}}
+kernel.plan @main {{
+  %n = arith.constant 16 : index
+  %m = kernel.input_dim 0 : i64, 0 : i64
+  %in = kernel.input 0 : i64 : !kernel.buffer<f32>
+  %a = kernel.alloc[%{extent}] : !kernel.buffer<f32>
+  kernel.launch @negate(%in, %a) {{writes = array<i64: 1>}} : !kernel.buffer<f32>, !kernel.buffer<f32>
+  %b = kernel.alloc[%{extent}] : !kernel.buffer<{element}>
+  kernel.launch @negate(%a, %b) {{writes = array<i64: 1>}} : !kernel.buffer<f32>, !kernel.buffer<{element}>
+  %out = kernel.output 0 : i64[%n] : !kernel.buffer<f32>
+  kernel.launch @negate(%{last}, %out) {{writes = array<i64: 1>}} : !kernel.buffer<f32>, !kernel.buffer<f32>
+  kernel.yield
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "slots", "size"),
+    [
+        ({}, [[0, 1]], padded(64)),
+        ({"extent": "m"}, [[0, 1]], None),
+        ({"shift": "many"}, [[0], [1]], 2 * padded(64)),  # reads 16 elements further on
+        ({"last": "a"}, [[0], [1]], 2 * padded(64)),  # a is read again
+        ({"element": "f64", "last": "a"}, [[0], [1]], padded(64) + padded(128)),
+    ],
+)
+def test_a_kernel_writes_over_what_it_reads_for_the_last_time(
+    change: dict[str, str], slots: list[list[int]], size: int | None
+) -> None:
+    text = PLAN.format(**{"shift": "zero", "extent": "n", "element": "f32", "last": "b", **change})
+    context = Context()
+    for dialect in (Builtin, arith.Arith, KERNEL):
+        context.load_dialect(dialect)
+    module = Parser(context, text).parse_module()
+    allocs = [op for op in module.walk() if isinstance(op, AllocOp)]
+    found = plan_workspace(module)
+    assert [[allocs.index(op) for op in members] for members in found.members] == slots
+    assert found.size == size
+    assert all((op.offset is None) == (size is None) for op in allocs)
 
 
 def test_a_buffer_that_is_read_elsewhere_or_again_is_not_overwritten() -> None:
