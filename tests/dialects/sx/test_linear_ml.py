@@ -219,12 +219,13 @@ def test_refusals(op: str, attributes: dict[str, Any], message: str) -> None:
 
 def test_label_encoder_refusals() -> None:
     x = {"x": np.array([1, 2])}
-    for attributes in (
+    bad: list[dict[str, Any]] = [
         {"keys_int64s": [1, 2], "values_int64s": [1]},
         {"keys_int64s": [1, 2]},
         {"keys_int64s": [1, 2], "values_int64s": [1, 2], "values_floats": [1.0, 2.0]},
         {"keys_floats": [1.0], "values_floats": [2.0]},
-    ):
+    ]
+    for attributes in bad:
         with pytest.raises(sx.SardonyxError, match=r"\(C[12]\)"):
             OnnxModel.from_proto(one("LabelEncoder", x, **attributes)).compile()
 
@@ -247,7 +248,7 @@ def in_ort(proto: Any, feeds: dict[str, Any]) -> list[Any]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)
+    return list(session.run(None, feeds))
 
 
 def same_texts(op: str, x: Any, types: str, outputs: str = "y", judged: bool = True, **options: Any) -> list[Any]:
@@ -273,10 +274,10 @@ def same_texts(op: str, x: Any, types: str, outputs: str = "y", judged: bool = T
 
 def test_labels_are_texts() -> None:
     x = X.astype("f4")
-    names = {"classlabels_strings": ["a", "bé", "c"]}
-    scores = {"coefficients": COEFFICIENTS, "intercepts": [0.1, 0.2, 0.3]}
+    names: dict[str, Any] = {"classlabels_strings": ["a", "bé", "c"]}
+    scores: dict[str, Any] = {"coefficients": COEFFICIENTS, "intercepts": [0.1, 0.2, 0.3]}
     same_texts("LinearClassifier", x, "string float", "l y", **scores, **names)
-    two = {"coefficients": COEFFICIENTS[:4], "intercepts": [0.1], "classlabels_strings": ["no", "yes"]}
+    two: dict[str, Any] = {"coefficients": COEFFICIENTS[:4], "intercepts": [0.1], "classlabels_strings": ["no", "yes"]}
     same_texts("LinearClassifier", x, "string float", "l y", **two)
     machine = svm("RBF", 3, False)
     del machine["classlabels_ints"]
@@ -291,9 +292,10 @@ def test_texts_are_encoded() -> None:
     same_texts("CategoryMapper", x, "int64", cats_strings=["a", "b"], cats_int64s=[7, 9], default_int64=-3)
     same_texts("CategoryMapper", np.array([7, 8]), "string", cats_strings=["a", "b"], cats_int64s=[7, 9])
     same_texts("OneHotEncoder", x, "float", cats_strings=["a", "b"], zeros=1)
-    tensor = onnx.helper.make_tensor("", onnx.TensorProto.STRING, [2], [b"a", b"b"])
+    tensor = onnx.TensorProto(data_type=onnx.TensorProto.STRING, dims=[2], string_data=[b"a", b"b"])
+    default = onnx.TensorProto(data_type=onnx.TensorProto.STRING, dims=[1], string_data=[b"?"])
     made = same_texts("LabelEncoder", np.array([1, 2, 5]), "string", version=4, judged=False, values_tensor=tensor,
-                      keys_int64s=[1, 2], default_tensor=onnx.helper.make_tensor("", 8, [1], [b"?"]))  # fmt: skip
+                      keys_int64s=[1, 2], default_tensor=default)  # fmt: skip
     assert made[0].tolist() == ["a", "b", "?"]
 
 

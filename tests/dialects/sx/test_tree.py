@@ -15,7 +15,7 @@ import sardonyx as sx
 from sardonyx import OnnxModel
 
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
-DTYPES = {T.FLOAT: "f4", T.DOUBLE: "f8", T.INT64: "i8", T.INT32: "i4"}
+DTYPES: dict[int, str] = {T.FLOAT: "f4", T.DOUBLE: "f8", T.INT64: "i8", T.INT32: "i4"}
 F = 3
 
 

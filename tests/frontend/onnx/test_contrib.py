@@ -115,8 +115,8 @@ def test_embeddings(segments: bool, mask: bool) -> None:
     feeds: dict[str, Any] = {"ids": ids, ("kinds" if segments else "_kinds"): kinds, **tables}
     if mask:
         feeds["mask"] = np.array([[1, 1, 0], [1, 1, 1]], "i4")
-    agree("EmbedLayerNormalization", feeds, "y count total", weights="word place kind g b",
-          **({"mask_index_type": 1} if mask else {}))  # fmt: skip
+    options: dict[str, Any] = {"mask_index_type": 1} if mask else {}
+    agree("EmbedLayerNormalization", feeds, "y count total", weights="word place kind g b", **options)
 
 
 # ---- attention

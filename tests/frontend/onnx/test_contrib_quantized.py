@@ -76,7 +76,8 @@ def test_unary() -> None:
 def test_pools_and_concat() -> None:
     x = {"x": bytes_of(1, 4, 6, 6), "s": number(0.03), "z": zero(100)}
     y = {"t": number(0.02), "u": zero(90)}
-    names, kernel = "s z t u", {"kernel_shape": [2, 2], "strides": [2, 2]}
+    names = "s z t u"
+    kernel: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     agree("QLinearAveragePool", x | y, steps=1, weights=names, **kernel)
     agree("QLinearAveragePool", x | y, steps=1, weights=names, channels_last=1, **kernel)
     agree("QLinearGlobalAveragePool", x | y, steps=1, weights=names)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 from onnx import defs
 
@@ -47,8 +48,8 @@ def forms() -> Iterator[tuple[defs.OpSchema, int]]:
                 yield schema, following.since_version - 1 if following is not None else MAX_OPSET
 
 
-def kind(schema: defs.OpSchema, last: int) -> str:
-    """How a form is imported."""
+def kind(schema: Any, last: int) -> str:
+    """How a form is imported (`schema` is an `onnx.defs.OpSchema`, whose stubs lack what is asked of it here)."""
     opsets = schema.since_version, last
     adapters = [find(schema.domain, schema.name, opset) for opset in opsets]
     if all(adapters):
@@ -81,7 +82,7 @@ def test_older_forms_without_an_adapter_mean_the_same() -> None:
     for schema, last in forms():
         if kind(schema, last) == "older":
             found[schema.name].append(schema.since_version)
-    assert {name: versions for name, versions in found.items() if versions != SAME.get(name)} == {}
+    assert {name: versions for name, versions in found.items() if not {*versions} <= {*SAME.get(name, ())}} == {}
 
 
 def test_what_an_older_form_states_is_an_attribute_of_the_op() -> None:
