@@ -30,7 +30,7 @@ EXTRAS = ("ort", "test", "dev")  # of pyproject.toml, each with what the one bef
 # executables; the first word of each line is looked up there. Further arguments go to the last line.
 COMMANDS: dict[str, tuple[str, str, list[list[str]]]] = {
     "demo": ("trace, rewrite, run and export the digits example", "ort", [["sardonyx", "demo"]]),
-    "test": ("run the tests", "test", [["pytest"]]),
+    "test": ("run the tests", "test", [["pytest", "--numprocesses", "auto", "--dist", "worksteal"]]),
     "setup": ("make the environment with all development tools", "dev", []),
     "format": ("format the code", "dev", [["ruff", "check", "--select", "I", "--fix", "."], ["ruff", "format", "."]]),
     "lint": ("check format and lint", "dev", [["ruff", "format", "--check", "."], ["ruff", "check", "."]]),
