@@ -15,12 +15,12 @@ from sardonyx.dialects.types import TYPES
 
 FAMILIES = (
     "constant", "unary", "activation", "binary", "variadic", "compare", "logical", "select", "cast", "reduce",
-    "argreduce", "softmax", "cumsum",
-    "matmul", "conv", "pool", "norm", "layer_norm", "reshape", "transpose", "concat", "slice", "pad", "tile", "shape",
-    "scatter", "topk", "one_hot", "nonzero", "unique", "nms", "reverse_sequence", "cumprod", "bit_cast", "det", "einsum",
-    "resize", "grid_sample", "roi", "lp_pool", "col2im", "deform_conv", "dft", "linear_attention", "random", "tfidf",
-    "control", "sequence", "optional", "text",
-    "space", "trilu", "gather", "fill", "opaque", "tree", "linear_ml", "ml_encode", "ml_maps", "contrib_lstm", "quantize_integer", "quantize_linear", "quantize_product", "recurrent_layers",
+    "argreduce", "softmax", "cumsum", "matmul", "conv", "pool", "norm", "layer_norm", "reshape", "transpose",
+    "concat", "slice", "pad", "tile", "shape", "scatter", "topk", "one_hot", "nonzero", "unique", "nms",
+    "reverse_sequence", "cumprod", "bit_cast", "det", "einsum", "resize", "grid_sample", "roi", "lp_pool", "col2im",
+    "deform_conv", "dft", "linear_attention", "random", "tfidf", "control", "sequence", "optional", "text", "space",
+    "trilu", "gather", "fill", "opaque", "tree", "linear_ml", "ml_encode", "ml_maps", "contrib_lstm",
+    "quantize_integer", "quantize_linear", "quantize_product", "recurrent_layers",
 )  # fmt: skip
 """The modules of this package that define ops; a new family is one word here."""
 

@@ -14,7 +14,6 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from sardonyx.dialects.attributes import Shape, dims_of, tensor_type, unranked_type
 from sardonyx.dialects.base import OnnxForm, SxOp
-from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import FLOATS, DType, int8, int64, uint8
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import refuse, slots
@@ -96,7 +95,8 @@ class MaxPoolOp(PoolOp):
     """The greatest element of each window, and where it stands in the operand, counted over all its elements.
 
     Padding never wins; NaN always does; among equals the first in the window. Elements are counted with the channels
-    second, whatever the layout. `storage_order` 1 counts the spatial axes with the first one fastest. A window that is all padding gives the dtype's lowest value and the index -1.
+    second, whatever the layout. `storage_order` 1 counts the spatial axes with the first one fastest. A window that is
+    all padding gives the dtype's lowest value and the index -1.
 
     The constraints are those of `PoolOp`, and (C5) `storage_order` is 0 or 1.
     """
