@@ -162,7 +162,8 @@ def _is_stated(port: Port) -> bool:
 
 
 def _sizes(stated: dict[str, Any]) -> EntrySizes:
-    return EntrySizes(**{name: tuple(v) if isinstance(v, list) else v for name, v in stated.items()})
+    fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in stated.items()}
+    return EntrySizes(**fields)
 
 
 def _port(stated: list[Any]) -> Port:

@@ -267,7 +267,7 @@ def test_constraints_of_loop(change, constraint):
     operand = f"({change[1].split(': ')[1] if 'm:' in change[1] else 'tensor<i64>'}, tensor<i1>, tensor<2xf32>)"
     if "go:" in change[1]:
         operand = "(tensor<i64>, tensor<i64>, tensor<2xf32>)"
-    text = LOOP.format(operands="%m, %go, %x", types=operand).replace(*change, 1)
+    text = LOOP.format(operands="%m, %go, %x", types=operand).replace(change[0], change[1], 1)
     with pytest.raises((VerifyException, InferenceError), match=rf"\({constraint}\)"):
         parse_module(text).verify()
 

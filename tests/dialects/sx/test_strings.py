@@ -1,5 +1,7 @@
 """Strings: constants, text, casts, ops that only move elements, and models that hold them."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -59,8 +61,13 @@ def test_strings_as_numbers_and_back():
         assert made.evaluate(EvalContext(), array)[0].tolist() == want and "!sx.string" in round_trip(made)
 
 
+def texts_of(name: str, contents: Any) -> onnx.TensorProto:
+    """A vector of strings, given as bytes."""
+    return helper.make_tensor(name, STRING, [len(contents)], contents)
+
+
 def text_model() -> onnx.ModelProto:
-    made = [helper.make_tensor("k", STRING, [2], [b"7", "ü".encode()])]
+    made = [texts_of("k", [b"7", "ü".encode()])]
     then = helper.make_graph([node("Concat", "a k", "t", axis=0)], "then", [], [info("t", None, STRING)])
     other = helper.make_graph([node("Identity", "a", "e")], "else", [], [info("e", None, STRING)])
     body = helper.make_graph(
@@ -109,12 +116,12 @@ def test_what_is_no_string_is_refused():
             graph.evaluate({**given, "x": wrong})
     with pytest.raises(sx.InvalidArgumentError, match="not a dtype"):
         sx.asarray(np.array(["a"], object))
-    tensor = helper.make_tensor("k", STRING, [1], [b"\xff"])
+    tensor = texts_of("k", [b"\xff"])
     proto = model([node("Identity", "k", "y")], [], [info("y", [1], STRING)])
     proto.graph.initializer.append(tensor)
     with pytest.raises(sx.InvalidArgumentError, match="initializer 'k': a string is no valid UTF-8"):
         sx.OnnxModel.from_proto(proto).compile()
-    proto.graph.initializer[0].CopyFrom(helper.make_tensor("k", STRING, [1], [b"a"]))
+    proto.graph.initializer[0].CopyFrom(texts_of("k", [b"a"]))
     proto.graph.initializer[0].string_data.append(b"b")
     with pytest.raises(sx.InvalidArgumentError, match="take 1 strings, but it holds 2"):
         sx.OnnxModel.from_proto(proto).compile()

@@ -1,5 +1,7 @@
 """Ops on strings, against values by hand and onnxruntime."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -18,7 +20,7 @@ def texts(*words, shape=None):
     return string_array(list(words), (len(words),) if shape is None else shape)
 
 
-def run(name, *arrays, results=None, **properties):
+def run(name: str, *arrays: Any, results: int | None = None, **properties: Any) -> Any:
     made = op(name).make(*(value("string", a.shape) for a in arrays), **properties)
     made.verify()
     round_trip(made)
@@ -31,7 +33,7 @@ def run(name, *arrays, results=None, **properties):
     return out if len(out) > 1 else out[0]
 
 
-def ort(name, *arrays, **attributes):
+def ort(name: str, *arrays: Any, **attributes: Any) -> Any:
     return judged(run_ort, name, *arrays, **attributes)
 
 
