@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from sardonyx.backends.onnx import (
     decompose_quantized as decompose_quantized,  # they register their decompositions
@@ -84,7 +86,7 @@ class LegalizeForOpsetPass(SxPass):
             except InferenceError as error:
                 expansion.undo()
                 raise self._refusal(op, Unstatable(str(error))) from error
-            if values is not None and not any(_same(made, op) for made in expansion.made):
+            if values is not None and not any(_same(made, op, values) for made in expansion.made):
                 made = expansion.replace(values)
                 run.rewritten(name.removeprefix("sx."), name, location, made)
                 return made
@@ -108,9 +110,10 @@ class LegalizeForOpsetPass(SxPass):
         return error
 
 
-def _same(made: SxOp, op: SxOp) -> bool:
-    """Whether a decomposition says what was there before: it is for another reason."""
-    return made.name == op.name and made.properties == op.properties and tuple(made.operands) == tuple(op.operands)
+def _same(made: SxOp, op: SxOp, values: Sequence[SSAValue | None]) -> bool:
+    """Whether a decomposition says what was there before, with the same results: it is for another reason."""
+    alike = made.name == op.name and made.properties == op.properties and tuple(made.operands) == tuple(op.operands)
+    return alike and all(v is None or v is r for v, r in zip(values, made.results, strict=True))
 
 
 def _lowest_opset(op: SxOp, above: int) -> int | None:

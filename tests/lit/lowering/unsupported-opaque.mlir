@@ -3,7 +3,7 @@
 // RUN: not sardonyx-opt %s -t llvm-ir 2>&1 | filecheck %s
 
 // CHECK-NOT:  kernel.plan
-// CHECK:      node 'block1/spin': error: sx.opaque has no native form
+// CHECK:      node 'block1/spin': error: com.acme.Spin has no native form yet
 // CHECK-NOT:  define
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
   %0 = sx.opaque %x {domain = "com.acme", op_type = "Spin"} : (tensor<2xf32>) -> tensor<2xf32> loc("block1/spin")
