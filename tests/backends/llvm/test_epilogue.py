@@ -2,68 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import nets
 import numpy as np
 import pytest
-from guard import run_guarded
-from op_case import op
-from three_ways import compare, sample
+from nets import Maker, Net, graph, kernel_names
+from three_ways import sample
 from tolerances import Tolerance
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.backends.llvm.compile import compile_module
-from sardonyx.backends.llvm.lowering.graph import lower_graph
-from sardonyx.dialects.attributes import tensor_type
-from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.evaluate import evaluate_function
-from sardonyx.dialects.kernel.ops import KernelFuncOp
-from sardonyx.dialects.module import create_module, main_function, set_outputs
-from sardonyx.dialects.sx.constant import ConstantOp
-
 Array = np.ndarray[Any, Any]
-Net = Callable[..., Any]
-
-
-class Maker:
-    """Makes ops in a block: `make.add(x, y)`."""
-
-    def __init__(self, block: Any) -> None:
-        self.block = block
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        def made(*operands: Any, **properties: Any) -> Any:
-            one = op(name).make(*operands, **properties)
-            self.block.add_op(one)
-            return one.results[0]
-
-        return made
-
-    def constant(self, array: Array) -> Any:
-        made = ConstantOp.dense(array)
-        self.block.add_op(made)
-        return made.output
-
-
-def graph(net: Net, arrays: Sequence[Array], dynamic: bool) -> ModuleOp:
-    """The module of `net(maker, *inputs)`; with `dynamic`, a symbol per size but 1."""
-    shapes = [[f"n{d}" if d != 1 else 1 for d in a.shape] if dynamic else a.shape for a in arrays]
-    types = [
-        (f"x{i}", tensor_type(DType.of(a.dtype), s), None) for i, (a, s) in enumerate(zip(arrays, shapes, strict=True))
-    ]
-    module, block = create_module("net", types)
-    values = net(Maker(block), *block.args)
-    values = values if isinstance(values, tuple) else (values,)
-    set_outputs(module, list(values), [f"y{i}" for i in range(len(values))])
-    module.verify()
-    return module
 
 
 def kernels(module: ModuleOp) -> int:
     """How many kernels the graph has, beside those that lay operands out."""
-    names = [f.sym_name.data for f in lower_graph(module).module.body.block.ops if isinstance(f, KernelFuncOp)]
-    return sum(not name.startswith(("pack_", "widen_")) for name in names)
+    return sum(not name.startswith(("pack", "widen")) for name in kernel_names(module))
 
 
 def check(net: Net, arrays: Sequence[Array], count: int | None, guarded: bool = False) -> None:
@@ -72,16 +27,8 @@ def check(net: Net, arrays: Sequence[Array], count: int | None, guarded: bool = 
     if arrays[0].dtype.itemsize == 2:
         limit = Tolerance(ulps=2.0, of_largest=2.0, signed=False)
     for dynamic in (False, True):
-        module = graph(net, arrays, dynamic)
-        wants = evaluate_function(main_function(module), arrays)
-        if count is not None:
-            assert kernels(module) == count, f"dynamic: {dynamic}"
-        runs = [compile_module(module).run(arrays)]
-        if guarded and not dynamic:
-            runs += [run_guarded(module, arrays, edge) for edge in ("end", "start")]
-        for got in runs:
-            for a, b in zip(got, wants, strict=True):
-                assert (problem := compare("net", a, np.asarray(b), limit)) is None, f"dynamic {dynamic}: {problem}"
+        assert count is None or kernels(graph(net, arrays, dynamic)) == count, f"dynamic: {dynamic}"
+    nets.check(net, arrays, None, limit, guarded=guarded)
 
 
 def mlp(make: Maker, x: Any, w: Any, bias: Any, residual: Any, scale: Any) -> Any:
