@@ -12,6 +12,8 @@ from sardonyx.backends.onnx.tensors import fill
 from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import SardonyxError
 
+MAX_FOLLOWED = 1 << 16
+"""Longer vectors are no shapes: what they hold is not followed."""
 MAX_INSIDE = 4096
 """Initializers with more bytes, and those in files, are checked by type: their contents say nothing about the graph."""
 
@@ -58,7 +60,15 @@ def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None
         checker.check_model(copy)
         for value in shapeless:
             value.type.tensor_type.ClearField("shape")
-        shape_inference.infer_shapes(copy, check_type=True, strict_mode=True, data_prop=True)
-    except (checker.ValidationError, shape_inference.InferenceError, RuntimeError) as error:
+        # ONNX follows the contents of vectors element by element, however long they are.
+        short = all(_is_short(v.type.tensor_type) for v in (*tensors, *copy.graph.value_info))
+        shape_inference.infer_shapes(copy, check_type=True, strict_mode=True, data_prop=short)
+    except (checker.ValidationError, shape_inference.InferenceError, RuntimeError, MemoryError) as error:
         text = " ".join(str(error).split())
         raise ModelCheckError(f"the exported model fails ONNX's check: {text}") from error
+
+
+def _is_short(ty: onnx.TypeProto.Tensor) -> bool:
+    """Whether a tensor is no vector of more elements than shapes and indices have."""
+    dims = ty.shape.dim
+    return len(dims) != 1 or dims[0].dim_value <= MAX_FOLLOWED

@@ -92,9 +92,9 @@ def try_seed(seed: int, folder: Path) -> tuple[str, str | None]:
     try:
         outcome = try_file(path, out, deep=seed % DEEP == 0)
     except BaseException as error:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # it must not strike again in here
         if isinstance(error, KeyboardInterrupt):
             raise
-        signal.setitimer(signal.ITIMER_REAL, 0)
         frames = traceback.extract_tb(error.__traceback__)
         ours = [f for f in frames if "site-packages" not in f.filename and "/fuzz/" not in f.filename]
         where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
@@ -150,6 +150,7 @@ def fuzz(first: int, count: int, jobs: int) -> tuple[Counter[str], list[str]]:
                 process.kill()
                 process.join()
                 findings.append(f"seed {seed}: the process {what}")
+                print(findings[-1], flush=True)
                 outcomes["finding"] += 1
                 del running[pid]
                 if seed + jobs < first + count:

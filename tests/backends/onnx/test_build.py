@@ -264,3 +264,11 @@ def test_every_dtype_passes_through():
 def test_a_bool_output_is_bool():
     proto = model([node("Greater", "x x", "y")], [info("x", [2])], [info("y", [2], BOOL)])
     assert roundtrip(proto).graph.output[0].type.tensor_type.elem_type == BOOL
+
+
+def test_long_vectors_are_checked_at_once():
+    """ONNX's inference would follow the contents of this vector, element by element."""
+    length = 1 << 40
+    proto = model([node("Add", "x x", "y")], [info("x", [length])], [info("y", [length])])
+    graph = sx.OnnxModel.from_proto(proto).compile()
+    assert sx.OnnxModel.from_graph(graph).outputs()[0][2] == (length,)
