@@ -138,7 +138,8 @@ class OnnxModel:
         """Simplify the model in place, by way of a graph; returns what was done.
 
         Args:
-            passes: As `ModelGraph.optimize` takes them.
+            passes: As `ModelGraph.optimize` takes them; by default the pipeline `optimize`, which leaves the fewest
+                nodes and lets weights take up scales and batch norms.
             options: Those of `export_onnx`; by default the opset stays, where it can state the result.
 
         Raises:
@@ -146,7 +147,7 @@ class OnnxModel:
         """
         chosen = ExportOptions.of("optimize", options)
         graph = self.compile()
-        report = graph.optimize(passes)
+        report = graph.optimize("optimize" if passes is None else passes)
         self._skeleton = build(graph.module, graph.store, chosen)
         return report
 
