@@ -225,6 +225,18 @@ def test_optimize_in_place() -> None:
     assert found.optimize("remove-dead-nodes", opset_version=20).changed is False and found.opset == 20
 
 
+def test_optimize_folds_scales_by_default() -> None:
+    c = np.array([1.5, 2.0], "f4")
+    weights = {"w": np.arange(6, dtype="f4").reshape(2, 3, 1), "s": c, "b": c - 1, "m": c + 1, "v": c}
+    nodes = [node("Conv", "x w", "t"), node("BatchNormalization", "t s b m v", "u"), node("Relu", "u", "y")]
+    found = OnnxModel.from_proto(model(nodes, [info("x", ["n", 3, 4])], [info("y", ["n", 2, 4])], weights))
+    feeds = {"x": np.linspace(-1, 1, 24, dtype="f4").reshape(2, 3, 4)}
+    (want,) = run_ort(found.to_proto(), feeds)
+    found.optimize()
+    assert op_types(found.to_proto()) == ["Conv", "Relu"]
+    np.testing.assert_allclose(run_ort(found.to_proto(), feeds)[0], want, rtol=1e-5, atol=1e-5)
+
+
 def test_summary() -> None:
     found = chain().inspect()
     assert found.operators == {"Abs": 2, "Add": 1, "Exp": 1, "If": 1, "Mul": 1, "Neg": 1, "Relu": 1}
