@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.llvm.codegen.entry import EntryOptions
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, ModuleText
 from sardonyx.backends.llvm.compile import compile_native
+from sardonyx.backends.llvm.runtime import jit
 
 
 @dataclass(frozen=True)
@@ -65,25 +69,16 @@ def profile(module: ModuleOp, arrays: Sequence[Any], runs: int = 10, threads: in
     return Profile(sorted(taken)[len(taken) // 2], tuple(launches))
 
 
-_rate: list[float] = []
-
-
+@cache
 def _cycles_per_second() -> float:
     """How fast the counter counts, measured once against the clock."""
-    if not _rate:
-        from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, ModuleText
-        from sardonyx.backends.llvm.runtime import jit
-
-        text = ModuleText(jit.native_target())
-        b = FunctionBuilder(text, "cycles", [], I64)
-        text.declare("llvm.readcyclecounter", I64, [])
-        b.emit(f"ret i64 {b.op('call i64 @llvm.readcyclecounter()')}")
-        b.finish()
-        import ctypes
-
-        library = jit.Library(jit.to_object(text), ("cycles",))
-        read = ctypes.CFUNCTYPE(ctypes.c_int64)(library.addresses["cycles"])
-        start, clock = read(), time.perf_counter()
-        time.sleep(0.02)
-        _rate.append((read() - start) / (time.perf_counter() - clock))
-    return _rate[0]
+    text = ModuleText(jit.native_target())
+    b = FunctionBuilder(text, "cycles", [], I64)
+    text.declare("llvm.readcyclecounter", I64, [])
+    b.emit(f"ret i64 {b.op('call i64 @llvm.readcyclecounter()')}")
+    b.finish()
+    library = jit.Library(jit.to_object(text), ("cycles",))
+    read = ctypes.CFUNCTYPE(ctypes.c_int64)(library.addresses["cycles"])
+    start, clock = read(), time.perf_counter()
+    time.sleep(0.02)
+    return (read() - start) / (time.perf_counter() - clock)
