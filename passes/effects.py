@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.ir import Operation
-from xdsl.traits import IsTerminator, Pure, SymbolOpInterface, is_side_effect_free
+from xdsl.traits import IsTerminator, MemoryWriteEffect, Pure, SymbolOpInterface, is_side_effect_free
 from xdsl.transforms.dead_code_elimination import result_only_effects
 
 _PURE: dict[type[Operation], bool] = {}
@@ -13,7 +13,9 @@ def _is_pure_type(cls: type[Operation]) -> bool:
     """Whether all ops of the class are pure whatever their operands; cached, since passes ask it of each op."""
     found = _PURE.get(cls)
     if found is None:
-        found = cls.has_trait(Pure) and not cls.has_trait(IsTerminator) and not cls.has_trait(SymbolOpInterface)
+        # Traits are inherited: an op of ours that writes a buffer has the effect beside its base's `Pure`.
+        others = (IsTerminator, SymbolOpInterface, MemoryWriteEffect)
+        found = cls.has_trait(Pure) and not any(cls.has_trait(other) for other in others)
         _PURE[cls] = found
     return found
 

@@ -26,6 +26,7 @@ from sardonyx.errors import InvalidArgumentError
 from sardonyx.passes.base import SxPass
 
 ENTRY_POINTS = "sardonyx.passes"
+DIALECTS_GROUP = "sardonyx.dialects"
 UPSTREAM = "xdsl-"
 
 PassSource: TypeAlias = str | type[ModulePass] | Callable[[], type[ModulePass]]
@@ -53,6 +54,10 @@ _OURS: dict[str, tuple[str, str]] = {
     "channels-last": (
         "sardonyx.passes.channels_last:ChannelsLastPass",
         "convolutions and pools with their channels last, where that pays",
+    ),
+    "explicit-state": (
+        "sardonyx.passes.explicit_state:ExplicitStatePass",
+        "buffers that outlive a run become inputs and outputs",
     ),
     "legalize-for-opset": (
         "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
@@ -208,9 +213,22 @@ def load_file(path: str | Path) -> LoadedFile:
     return loaded
 
 
+def loaded_files() -> list[LoadedFile]:
+    """The files that were loaded."""
+    return list(_loaded_files.values())
+
+
 def loaded_dialects() -> list[Dialect]:
     """The dialects of all files that were loaded."""
     return [dialect for file in _loaded_files.values() for dialect in file.dialects]
+
+
+@cache
+def installed_dialects() -> dict[str, Callable[[], Dialect]]:
+    """The dialects of installed packages: the entry-point group `sardonyx.dialects` (name -> `Dialect`)."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point.load for point in entry_points(group=DIALECTS_GROUP)}
 
 
 @cache
