@@ -6,7 +6,7 @@ costs more than the arithmetic on it (2.9 GB/s with 4 KiB pages, 26 GB/s with hu
 
 from __future__ import annotations
 
-from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, ModuleText
+from sardonyx.backends.llvm.codegen.text import I1, I64, PTR, FunctionBuilder, ModuleText
 
 ALIGNMENT = 64
 HUGE = 1 << 21
@@ -60,7 +60,7 @@ def _slot(module: ModuleText) -> None:
     block = b.load(PTR, "%slot", 8)
     capacity_at = b.gep(I64, "%slot", "1")
     capacity = b.load(I64, capacity_at, 8)
-    small = b.binary("or", "i1", b.icmp("ult", I64, capacity, "%size"), b.icmp("eq", PTR, block, "null"))  # pyright: ignore[reportArgumentType]
+    small = b.binary("or", I1, b.icmp("ult", I64, capacity, "%size"), b.icmp("eq", PTR, block, "null"))
     with b.unless(small, lambda: b.emit(f"ret ptr {block}")):
         b.call("free", "void", [(PTR, block)])
         made = b.call("sx.aligned", PTR, [(I64, "%size")])
@@ -78,6 +78,71 @@ def _output(module: ModuleText) -> None:
         made = b.call("sx.aligned", PTR, [(I64, "%size")])
         b.store(PTR, made, "%record", 8)
         b.emit(f"ret ptr {made}")
+    b.finish()
+
+
+def emit_keep(module: ModuleText) -> None:
+    """`sx.keep` and `sx.forget`: memory that lives until a run ends, in chunks.
+
+    A chunk begins with {the chunk before it, capacity, used bytes}. `kept` points at the newest one, and behind it
+    stands how large a first chunk is to be: all that the run before took, so that runs alike take one chunk.
+    """
+    _forget(module)
+    b = FunctionBuilder(module, "sx.keep", [(PTR, "kept"), (I64, "size")], PTR, linkage="internal")
+    rounded = b.binary("and", I64, b.binary("add", I64, "%size", str(2 * ALIGNMENT - 1)), str(-ALIGNMENT))
+    chunk = b.load(PTR, "%kept", 8)
+    there, fresh, fits = (b.fresh_label(name) for name in ("there", "fresh", "fits"))
+    before = b.block
+    b.emit(f"br i1 {b.icmp('ne', PTR, chunk, 'null')}, label %{there}, label %{fresh}")
+    b.start_block(there)
+    capacity, used = (b.load(I64, b.gep(I64, chunk, str(word)), 8) for word in (1, 2))
+    b.emit(f"br i1 {b.icmp('ule', I64, b.binary('add', I64, used, rounded), capacity)}, label %{fits}, label %{fresh}")
+    b.start_block(fits)
+    b.store(I64, b.binary("add", I64, used, rounded), b.gep(I64, chunk, "2"), 8)
+    b.emit(f"ret ptr {b.gep('i8', b.gep('i8', chunk, str(ALIGNMENT)), used)}")
+    b.start_block(fresh)
+    known = b.op(f"phi i64 [ 0, %{before} ], [ {capacity}, %{there} ]")
+    most = b.binary("shl", I64, known, "1")
+    for other in (rounded, b.load(I64, b.gep(I64, "%kept", "1"), 8), str(1 << 16)):
+        most = b.intrinsic("llvm.umax", I64, [(I64, most), (I64, other)])
+    made = b.call("sx.aligned", PTR, [(I64, b.binary("add", I64, most, str(ALIGNMENT)))])
+    with b.unless(b.icmp("ne", PTR, made, "null"), lambda: b.emit("ret ptr null")):
+        b.store(PTR, chunk, made, 8)
+        b.store(I64, most, b.gep(I64, made, "1"), 8)
+        b.store(I64, rounded, b.gep(I64, made, "2"), 8)
+        b.store(PTR, made, "%kept", 8)
+        b.emit(f"ret ptr {b.gep('i8', made, str(ALIGNMENT))}")
+    b.finish()
+
+
+def _forget(module: ModuleText) -> None:
+    """`void sx.forget(ptr kept)`: what the run before kept is free; several chunks are given back."""
+    b = FunctionBuilder(module, "sx.forget", [(PTR, "kept")], linkage="internal")
+    chunk = b.load(PTR, "%kept", 8)
+    with b.unless(b.icmp("ne", PTR, chunk, "null"), lambda: b.emit("ret void")):
+        pass
+    several = b.icmp("ne", PTR, b.load(PTR, chunk, 8), "null")
+
+    def empty() -> None:
+        b.store(I64, "0", b.gep(I64, chunk, "2"), 8)
+        b.emit("ret void")
+
+    with b.unless(several, empty):
+        pass
+    before, head, after = b.block, b.fresh_label("head"), b.fresh_label("after")
+    at, total, previous, sum_ = (b.fresh_name() for _ in range(4))
+    b.branch_to(head)
+    b.start_block(head)
+    b.emit(f"{at} = phi ptr [ {chunk}, %{before} ], [ {previous}, %{head} ]")
+    b.emit(f"{total} = phi i64 [ 0, %{before} ], [ {sum_}, %{head} ]")
+    b.emit(f"{previous} = load ptr, ptr {at}, align 8")
+    b.emit(f"{sum_} = add i64 {total}, {b.load(I64, b.gep(I64, at, '1'), 8)}")
+    b.call("free", "void", [(PTR, at)])
+    b.emit(f"br i1 {b.icmp('ne', PTR, previous, 'null')}, label %{head}, label %{after}")
+    b.start_block(after)
+    b.store(PTR, "null", "%kept", 8)
+    b.store(I64, sum_, b.gep(I64, "%kept", "1"), 8)
+    b.emit("ret void")
     b.finish()
 
 
@@ -203,3 +268,66 @@ placed; n offsets. `spans` holds first and last position of each slot's life. Pl
 def emit_place(module: ModuleText) -> None:
     """Add `sx.place`."""
     module.functions["sx.place"] = PLACE
+
+
+def emit_grow(module: ModuleText) -> None:
+    """`ptr sx.grow({ptr block, i64 capacity}*, i64 used, i64 wanted)`: the block, larger where it must be, with its
+    first `used` bytes; or null."""
+    if "sx.grow" in module.functions:
+        return
+    b = FunctionBuilder(module, "sx.grow", [(PTR, "slot"), (I64, "used"), (I64, "wanted")], PTR, linkage="internal")
+    block = b.load(PTR, "%slot", 8)
+    capacity_at = b.gep(I64, "%slot", "1")
+    capacity = b.load(I64, capacity_at, 8)
+    small = b.binary("or", I1, b.icmp("ult", I64, capacity, "%wanted"), b.icmp("eq", PTR, block, "null"))
+    with b.unless(small, lambda: b.emit(f"ret ptr {block}")):
+        larger = b.binary("add", I64, capacity, b.binary("lshr", I64, capacity, "1"))
+        used = b.icmp("ne", I64, "%used", "0")  # a block that is needed anew is as large as it must be, no more
+        size = b.intrinsic("llvm.umax", I64, [(I64, "%wanted"), (I64, b.select(I64, used, larger, "0"))])
+        made = b.call("sx.aligned", PTR, [(I64, size)])
+        with b.unless(b.icmp("ne", PTR, made, "null"), lambda: b.emit("ret ptr null")):
+            module.declare("llvm.memcpy.p0.p0.i64", "void", ["ptr", "ptr", "i64", "i1 immarg"])
+            b.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {made}, ptr {block}, i64 %used, i1 false)")
+            b.call("free", "void", [(PTR, block)])
+            b.store(PTR, made, "%slot", 8)
+            b.store(I64, size, capacity_at, 8)
+            b.emit(f"ret ptr {made}")
+    b.finish()
+
+
+def emit_output_list(module: ModuleText) -> None:
+    """`i64 sx.output_list({ptr data, ptr dims}* record, i64 words, ptr table, i64 count, i64 present)`.
+
+    The record's data becomes a block with a copy of the table, whose addresses are those of blocks with copies of the
+    elements (0 where memory ran out: the result is then 1); its dims become (count, present).
+    """
+    if "sx.output_list" in module.functions:
+        return
+    args = [(PTR, "record"), (I64, "words"), (PTR, "table"), (I64, "count"), (I64, "present")]
+    b = FunctionBuilder(module, "sx.output_list", args, I64, linkage="internal")
+    module.declare("llvm.memcpy.p0.p0.i64", "void", ["ptr", "ptr", "i64", "i1 immarg"])
+    dims = b.load(PTR, b.gep(I64, "%record", "1"), 8)
+    b.store(I64, "%count", dims, 8)
+    b.store(I64, "%present", b.gep(I64, dims, "1"), 8)
+    size = b.binary("shl", I64, b.binary("mul", I64, "%count", "%words"), "3")
+    made = b.call("sx.aligned", PTR, [(I64, size)])
+    b.store(PTR, made, "%record", 8)
+    with b.unless(b.icmp("ne", PTR, made, "null"), lambda: b.emit("ret i64 1")):
+        b.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {made}, ptr %table, i64 {size}, i1 false)")
+
+    def copy(index: str, failed: list[str]) -> list[str]:
+        at = b.gep(I64, made, b.binary("mul", I64, index, "%words"))
+        source, length = b.load(PTR, at, 8), b.load(I64, b.gep(I64, at, "1"), 8)
+        block = b.call("sx.aligned", PTR, [(I64, length)])
+        b.store(PTR, block, at, 8)
+        there = b.icmp("ne", PTR, block, "null")
+
+        def fill() -> list[str]:
+            b.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {block}, ptr {source}, i64 {length}, i1 false)")
+            return []
+
+        b.when(there, fill)
+        return [b.select(I64, there, failed[0], "1")]
+
+    b.emit(f"ret i64 {b.loop('0', '%count', '1', copy, [(I64, '0')])[0]}")
+    b.finish()

@@ -18,13 +18,29 @@ from sardonyx.backends.llvm.codegen import (
     contract as _contract,
     emit_loop as _emit_loop,
     emit_scalar as _emit_scalar,
+    plan_flow as _plan_flow,
     turn as _turn,
 )
-from sardonyx.backends.llvm.codegen.arena import emit_padded, emit_place, emit_support
+from sardonyx.backends.llvm.codegen.arena import emit_keep, emit_padded, emit_place, emit_support
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
+from sardonyx.backends.llvm.codegen.plan_emitter import (
+    AS_USUAL,
+    CONTEXT_FIELDS,
+    NEEDS_CARE,
+    OUT_OF_MEMORY,
+    SHOWN,
+    TOO_LARGE,
+    EntryOptions,
+    PlanEmitter,
+    bail,
+    byte_count,
+    byte_size,
+    count,
+    field,
+)
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
-from sardonyx.backends.llvm.codegen.work import WORTH_A_POOL, estimate_work
+from sardonyx.backends.llvm.codegen.work import estimate_work
 from sardonyx.dialects import locations
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.ops import (
@@ -38,6 +54,7 @@ from sardonyx.dialects.kernel.ops import (
     PlanOp,
     WeightOp,
 )
+from sardonyx.dialects.kernel.plan_ops import KeepOp
 
 if TYPE_CHECKING:
     from sardonyx.backends.llvm.planner import Workspace
@@ -52,54 +69,7 @@ __all__ = [
     "EntrySizes",
     "emit_entry",
 ]
-_ = (_contract, _emit_loop, _emit_scalar, _turn)  # they register their emitters
-
-CONTEXT_FIELDS = (
-    "inputs",  # ptr to {data, dims} per input
-    "outputs",  # ptr to {data, dims} per output; a null data is filled by native code
-    "constants",  # ptr to one pointer per constant
-    "arena", "arena_bytes",  # the workspace: block and capacity
-    "places",  # ptr to the table of `sx.place`, where extents of the workspace are not numbers
-    "slots",  # ptr to {block, capacity} per late buffer, whose extents the run computes
-    "dtypes",  # ptr to NumPy's dtype object per input, as this process has it
-    "pool",  # ptr to `pool_run`, or null: every kernel runs on the calling thread
-    "chunks",  # into how many chunks a kernel worth it is cut
-    "workers",  # how many threads may help
-    "shown0", "shown1", "shown2",  # the values that a failure's message shows
-    "entries",  # how often the entry was called
-    "kernels",  # how many kernels it has launched
-    "launch",  # the number of the launch that runs, for whoever looks at a crash
-    "allocate",  # with `separate`: ptr allocate(i64 number, i64 bytes), called for every buffer
-    "times",  # with `timed`: ptr to one i64 per launch, the cycles that it took so far
-)  # fmt: skip
-NEEDS_CARE = -1
-OUT_OF_MEMORY = -2
-TOO_LARGE = -3
-MAX_BYTES = 1 << 46
-SHOWN = 3
-"""How many values a failure may show."""
-
-
-def field(name: str) -> str:
-    """The position of a context field, in 8-byte units."""
-    return str(CONTEXT_FIELDS.index(name))
-
-
-@dataclass(frozen=True)
-class EntryOptions:
-    """How the entry is emitted; for tests and profiles.
-
-    With `separate`, every workspace buffer and output is taken by a call of the context's `allocate`, with its number
-    (-1 - k for output k) and its exact size. Kernels worth `pool_from` scalar operations are run by the pool. With
-    `timed`, the cycles of every launch are counted.
-    """
-
-    separate: bool = False
-    timed: bool = False
-    pool_from: int = WORTH_A_POOL
-
-
-AS_USUAL = EntryOptions()
+_ = (_contract, _emit_loop, _emit_scalar, _plan_flow, _turn)  # they register their emitters
 
 
 @dataclass(frozen=True)
@@ -139,7 +109,7 @@ def emit_entry(
             by_text[text] = name
             module.functions[name] = text.replace("@kernel.candidate(", f"@{name}(", 1)
         symbols[name] = by_text[text]
-    words = max((len(op.args) for op in plan.body.block.ops if isinstance(op, LaunchOp)), default=0)
+    words = max((len(op.args) for op in plan.walk() if isinstance(op, LaunchOp)), default=0)
     emit_support(module)
     builder = FunctionBuilder(module, "entry", [(PTR, "ctx")], I64)
     for name in ("inputs", "outputs", "constants", "slots", "places"):
@@ -151,59 +121,32 @@ def emit_entry(
     builder.emit(f"%pool = load ptr, ptr {builder.gep(I64, '%ctx', field('pool'))}, align 8")
     builder.emit(f"%pool.chunks = load i64, ptr {builder.gep(I64, '%ctx', field('chunks'))}, align 8")
     builder.emit(f"%pool.workers = load i64, ptr {builder.gep(I64, '%ctx', field('workers'))}, align 8")
-    _count(builder, "entries", 1)
+    count(builder, "entries", 1)
     emitter = PlanEmitter(builder, on_failure=_show)
     emitter.symbols = symbols
     emitter.kernels = {kernel.sym_name.data: kernel for kernel in kernels}
     emitter.options = options
-    emitter.launches = []
+    emitter.launches, emitter.nodes = [], []
     emitter.workspace = workspace
     emitter.sizes = {}
+    if any(isinstance(op, KeepOp) for op in plan.walk()):
+        emit_keep(module)
+        builder.call("sx.forget", "void", [(PTR, builder.gep(I64, "%ctx", field("kept")))])
     _emit_early(emitter, plan)
     emitter.emit_ops([op for op in plan.body.block.ops if op not in workspace.early or isinstance(op, AllocOp)])
-    _count(builder, "kernels", sum(1 for op in plan.body.block.ops if isinstance(op, LaunchOp)))
+    count(builder, "kernels", sum(1 for op in plan.body.block.ops if isinstance(op, LaunchOp)))
     builder.emit("ret i64 0")
     builder.finish()
     places = 0 if workspace.size is not None else 1 + 3 * len(workspace.spans)
-    nodes = [locations.describe(op.location) or "" for op in plan.body.block.ops if isinstance(op, LaunchOp)]
     functions = tuple(by_text.values())
     return EntrySizes(
-        workspace.late, places, words, emitter.uses_pool, tuple(emitter.launches), tuple(nodes), functions
+        workspace.late, places, words, emitter.uses_pool, tuple(emitter.launches), tuple(emitter.nodes), functions
     )
-
-
-class PlanEmitter(KernelEmitter):
-    """Emits plan ops beside those of kernels."""
-
-    symbols: dict[str, str]
-    kernels: dict[str, KernelFuncOp]
-    options: EntryOptions
-    launches: list[str]
-    workspace: Workspace
-    sizes: dict[AllocOp, tuple[str, str | None]]
-    uses_pool: bool = False
-    buffers: int = 0
-
-    def allocate(self, number: int, size: str) -> str:
-        """A buffer from the context's `allocate`."""
-        b = self.builder
-        function = b.load(PTR, b.gep(I64, "%ctx", field("allocate")), 8)
-        return b.op(f"call ptr {function}(i64 {number}, i64 {size})")
-
-
-def _count(b: FunctionBuilder, name: str, amount: int) -> None:
-    at = b.gep(I64, "%ctx", field(name))
-    b.store(I64, b.binary("add", I64, b.load(I64, at, 8), str(amount)), at, 8)
 
 
 def _show(e: KernelEmitter, failure: int, shown: Sequence[str]) -> None:
     for k, text in enumerate(shown[:3]):
         e.builder.store(I64, text, e.builder.gep(I64, "%ctx", field(f"shown{k}")), 8)
-
-
-def _bail(b: FunctionBuilder, ok: str, status: int | str) -> None:
-    with b.unless(ok, lambda: b.emit(f"ret i64 {status}")):
-        pass
 
 
 def _emit_early(e: PlanEmitter, plan: PlanOp) -> None:
@@ -217,7 +160,7 @@ def _emit_early(e: PlanEmitter, plan: PlanOp) -> None:
         for slot, members in enumerate(workspace.members):
             size = "0"
             for op in members:
-                e.sizes[op] = _bytes(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
+                e.sizes[op] = byte_size(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
                 bytes_, ok = e.sizes[op]
                 usable = bytes_ if ok is None else b.select(I64, ok, bytes_, "0")
                 size = usable if size == "0" else b.intrinsic("llvm.umax", I64, [(I64, size), (I64, usable)])
@@ -227,39 +170,8 @@ def _emit_early(e: PlanEmitter, plan: PlanOp) -> None:
         count = str(len(workspace.spans))
         total = b.call("sx.place", I64, [(PTR, "%places"), (I64, count), (PTR, spans)])
     arena = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%ctx", field("arena"))), (I64, total)])
-    _bail(b, b.icmp("ne", PTR, arena, "null"), OUT_OF_MEMORY)
+    bail(b, b.icmp("ne", PTR, arena, "null"), OUT_OF_MEMORY)
     b.emit(f"%arena = getelementptr i8, ptr {arena}, i64 0")
-
-
-def _bytes(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) -> tuple[str, str | None]:
-    """The size of a buffer in bytes, and whether it is one that there can be (None: it is)."""
-    b = e.builder
-    b.module.declare("llvm.smul.with.overflow.i64", "{ i64, i1 }", [I64, I64])
-    total, known = str(element.bytes), element.bytes
-    over: str | None = None
-    for extent in extents:
-        text = e.scalar(extent)
-        if known is not None and not text.startswith("%"):
-            known *= int(text)
-            total = str(known)
-            continue
-        known = None
-        pair = b.op(f"call {{ i64, i1 }} @llvm.smul.with.overflow.i64(i64 {total}, i64 {text})")
-        total = b.op(f"extractvalue {{ i64, i1 }} {pair}, 0")
-        wrapped = b.op(f"extractvalue {{ i64, i1 }} {pair}, 1")
-        over = wrapped if over is None else b.binary("or", I1, over, wrapped)
-    if known is not None:
-        return total, None if known <= MAX_BYTES else "false"
-    fits = b.icmp("ule", I64, total, str(MAX_BYTES))
-    return total, fits if over is None else b.select(I1, over, "false", fits)
-
-
-def _byte_count(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) -> str:
-    """The size of a buffer in bytes; leaves the entry where it is absurd."""
-    size, ok = _bytes(e, extents, element)
-    if ok is not None:
-        _bail(e.builder, ok, TOO_LARGE)
-    return size
 
 
 @emits(InputOp)
@@ -285,7 +197,7 @@ def _weight(e: KernelEmitter, op: WeightOp) -> None:
 def _output(e: PlanEmitter, op: OutputOp) -> None:
     b = e.builder
     element = memory_type(scalar_type(op.result.type.element))
-    size = _byte_count(e, list(op.extents), element)
+    size = byte_count(e, list(op.extents), element)
     record = b.gep(I64, "%outputs", str(2 * op.number.value.data))
     dims = b.load(PTR, b.gep(I64, record, "1"), 8)
     for axis, extent in enumerate(op.extents):
@@ -295,7 +207,7 @@ def _output(e: PlanEmitter, op: OutputOp) -> None:
         b.store(PTR, block, record, 8)
     else:
         block = b.call("sx.output", PTR, [(PTR, record), (I64, size)])
-    _bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
+    bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
     e.define(op.result, block)
 
 
@@ -304,22 +216,22 @@ def _alloc(e: PlanEmitter, op: AllocOp) -> None:
     b = e.builder
     slot = op.slot.value.data if op.slot is not None else 0
     if e.options.separate:
-        size = _byte_count(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
+        size = byte_count(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
         block = e.allocate(e.buffers, size)
         e.buffers += 1
     elif op.late is not None:
-        size = _byte_count(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
+        size = byte_count(e, list(op.extents), memory_type(scalar_type(op.result.type.element)))
         block = b.call("sx.slot", PTR, [(PTR, b.gep(I64, "%slots", str(2 * slot))), (I64, size)])
     else:
         if op in e.sizes and e.sizes[op][1] is not None:
-            _bail(b, str(e.sizes[op][1]), TOO_LARGE)
+            bail(b, str(e.sizes[op][1]), TOO_LARGE)
         offset = None if op.offset is None else str(op.offset.value.data)
         if offset is None:
             at = b.gep(I64, "%places", str(1 + 2 * len(e.workspace.spans) + slot))
             offset = b.load(I64, at, 8)
         e.define(op.result, b.gep("i8", "%arena", offset))
         return
-    _bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
+    bail(b, b.icmp("ne", PTR, block, "null"), OUT_OF_MEMORY)
     e.define(op.result, block)
 
 
@@ -343,6 +255,9 @@ def _launch(e: PlanEmitter, op: LaunchOp) -> None:
     number = str(len(e.launches))
     b.store(I64, number, b.gep(I64, "%ctx", field("launch")), 8)
     e.launches.append(op.callee.string_value())
+    e.nodes.append(locations.describe(op.location) or "")
+    if not isinstance(op.parent_op(), PlanOp):  # those of the plan itself are counted at its end
+        count(b, "kernels", 1)
     before = _cycles(b) if e.options.timed else None
     status = _run_kernel(e, op, symbol)
     if before is not None:
@@ -408,12 +323,12 @@ def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], out
         rank = b.icmp("eq", I32, read(I32, ARRAY_NDIM), str(len(dims)))
         flags = b.binary("and", I32, read(I32, ARRAY_FLAGS), "1")  # NPY_ARRAY_C_CONTIGUOUS
         ok = b.binary("and", I1, b.binary("and", I1, same, rank), b.icmp("ne", I32, flags, "0"))
-        _bail(b, ok, NEEDS_CARE)
+        bail(b, ok, NEEDS_CARE)
         extents = read(PTR, ARRAY_DIMS)
         for axis, dim in enumerate(dims):
             if dim.static_value is not None:
                 actual = b.load(I64, b.gep(I64, extents, str(axis)), 8)
-                _bail(b, b.icmp("eq", I64, actual, str(dim.static_value)), NEEDS_CARE)
+                bail(b, b.icmp("eq", I64, actual, str(dim.static_value)), NEEDS_CARE)
         b.store(PTR, read(PTR, ARRAY_DATA), b.gep(I64, tables["inputs"], str(2 * number)), 8)
         b.store(PTR, extents, b.gep(I64, tables["inputs"], str(2 * number + 1)), 8)
     for number in range(outputs):
