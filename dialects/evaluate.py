@@ -22,9 +22,12 @@ Value = Any
 
 @dataclass
 class EvalContext:
-    """What an op's `evaluate` may need beyond its arrays: the values in scope, for ops with regions."""
+    """What an op's `evaluate` may need beyond its arrays: the values in scope, for ops with regions, and the buffers
+    that outlive the run, by name: what they hold (`states`), and what they hold once the run has ended (`updates`)."""
 
     values: dict[SSAValue, Value] = field(default_factory=dict)
+    states: dict[str, Array] = field(default_factory=dict)
+    updates: dict[str, Array] = field(default_factory=dict)
 
     def run_block(self, block: Block, arguments: Sequence[Value]) -> list[Value]:
         """Evaluate a block in this scope; returns the operands of its terminator. What it defines is dropped again."""
@@ -75,10 +78,21 @@ def evaluate_op(op: Operation, ctx: EvalContext) -> None:
 
 
 def evaluate_function(
-    function: func.FuncOp, inputs: Sequence[Value], scope: Mapping[SSAValue, Value] | None = None
+    function: func.FuncOp,
+    inputs: Sequence[Value],
+    scope: Mapping[SSAValue, Value] | None = None,
+    ctx: EvalContext | None = None,
 ) -> list[Value]:
-    """The function's outputs for these inputs. A value is dropped after its last use."""
-    ctx = EvalContext(dict(scope or {}))
+    """The function's outputs for these inputs. A value is dropped after its last use.
+
+    Args:
+        function: A function of one block.
+        inputs: One value per argument.
+        scope: Values of outside that the function may read.
+        ctx: The context to evaluate in, for those who watch.
+    """
+    ctx = EvalContext() if ctx is None else ctx
+    ctx.values.update(scope or {})
     block = function.body.block
     for argument, array in zip(block.args, inputs, strict=True):
         ctx.values[argument] = array
