@@ -5,22 +5,26 @@ of which each is computed from the one before in place; slots that live at the s
 all extents are numbers the intervals are fixed here; else native code places them (`codegen/arena.py`, by the same
 algorithm) when the extents are not those of the run before. A buffer whose extents the run itself computes is *late*:
 it has a block of its own, reused by liveness and grown on demand.
+
+Ops are numbered in the order of the text, those of regions behind the op that they belong to. What is used inside of a
+region from outside lives until that region's op ends, since the region may run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from sardonyx.backends.llvm.codegen.arena import padded
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
 from sardonyx.dialects.kernel.ops import (
     AllocOp,
+    IfOp,
     InputDimOp,
     InputOp,
     KernelFuncOp,
@@ -31,6 +35,7 @@ from sardonyx.dialects.kernel.ops import (
     StoreOp,
     WeightOp,
 )
+from sardonyx.dialects.kernel.plan_ops import AlternateOp, GrowOp, RepeatOp, ViewOp
 
 
 @dataclass
@@ -53,17 +58,16 @@ def plan_workspace(module: ModuleOp) -> Workspace:
     ops = list(module.body.block.ops)
     plan = next(op for op in ops if isinstance(op, PlanOp))
     kernels = {op.sym_name.data: op for op in ops if isinstance(op, KernelFuncOp)}
-    body = list(plan.body.block.ops)
-    early = early_ops(body)
-    position = {op: at for at, op in enumerate(body)}
-    last = _last_uses(body)
+    early = early_ops(list(plan.body.block.ops))
+    position = {op: at for at, op in enumerate(plan.walk())}
+    last = last_uses(plan, position)
     found = Workspace(early=early)
     slot_of: dict[AllocOp, int] = {}
     late: list[AllocOp] = []
     for op in plan.walk():
         if not isinstance(op, AllocOp):
             continue
-        if op not in early or op not in position:
+        if not all(_is_early(extent, early) for extent in op.extents):
             late.append(op)
             continue
         end = last.get(op.result, position[op])
@@ -77,7 +81,7 @@ def plan_workspace(module: ModuleOp) -> Workspace:
             found.members[slot].append(op)
             found.spans[slot] = (found.spans[slot][0], end)
         op.properties["slot"] = IntegerAttr(slot_of[op], i64)
-    found.late = _place_late(late, position, last)
+    found.late = _place_growing(plan, _place_late(late, position, last))
     sizes = [max((s for s in map(static_bytes, m) if s is not None), default=0) for m in found.members]
     if all(static_bytes(op) is not None for members in found.members for op in members):
         offsets, found.size = pack([padded(s) for s in sizes], found.spans)
@@ -150,42 +154,93 @@ def _is_pure(op: Operation) -> bool:
 # ---- lifetimes
 
 
-def _last_uses(body: Sequence[Operation]) -> dict[SSAValue, int]:
-    """The position of the op, or of the op around it, that uses a value last."""
+def _is_early(value: SSAValue, early: set[Operation]) -> bool:
+    """Whether an extent is known before the first kernel; a constant is, wherever it stands."""
+    owner = value.owner
+    return isinstance(owner, Operation) and (owner in early or isinstance(owner, arith.ConstantOp))
+
+
+def last_uses(plan: PlanOp, position: dict[Operation, int]) -> dict[SSAValue, int]:
+    """The position at which each value is used last, also under other names: a view, what a region results in.
+
+    A use inside a region of a value from outside counts as one by the last op of that region.
+    """
+    end = dict(position)
+    for op in reversed(list(plan.walk())):
+        parent = op.parent_op()
+        if parent in end:
+            end[parent] = max(end[parent], end[op])
     last: dict[SSAValue, int] = {}
-    for at, op in enumerate(body):
-        for inner in op.walk():
-            for operand in inner.operands:
-                last[operand] = at
+    for op in plan.walk():
+        for operand in op.operands:
+            home, at = operand.owner if isinstance(operand.owner, Block) else operand.owner.parent_block(), op
+            while (parent := at.parent_op()) is not None and at.parent_block() is not home:
+                at = parent
+            last[operand] = max(last.get(operand, 0), position[op] if at is op else end[at])
+    names = list(_other_names(plan, end))
+    changed = True
+    while changed:
+        changed = False
+        for value, other, least in names:
+            at = max(last.get(other, 0), least)
+            if last.get(value, 0) < at:
+                last[value], changed = at, True
     return last
 
 
-def _place_late(allocs: Sequence[AllocOp], position: dict[Operation, int], last: dict[SSAValue, int]) -> int:
-    """Number the blocks of late buffers: a block that is free goes to the next one, of the same extents if possible.
+def _other_names(plan: PlanOp, end: dict[Operation, int]) -> Iterator[tuple[SSAValue, SSAValue, int]]:
+    """(value, another name of the same buffer, the first position at which it may be dead)."""
+    for op in plan.walk():
+        if isinstance(op, ViewOp):
+            yield op.buffer, op.result, 0
+        elif isinstance(op, IfOp):
+            for region in op.regions:
+                yielded = region.block.last_op
+                for value, result in zip(() if yielded is None else yielded.operands, op.results, strict=True):
+                    yield value, result, 0
+        elif isinstance(op, RepeatOp):
+            yielded = op.body.block.last_op
+            after = () if yielded is None else yielded.operands[1:]
+            for first, value, result in zip(op.initial, after, op.carried, strict=True):
+                yield first, result, end[op]
+                yield value, result, end[op]
 
-    A buffer inside a region keeps its block to itself.
-    """
+
+def _place_late(allocs: Sequence[AllocOp], position: dict[Operation, int], last: dict[SSAValue, int]) -> int:
+    """Number the blocks of late buffers: a block that is free goes to the next one, of the same extents if possible."""
     free: list[tuple[tuple[SSAValue, ...], int]] = []
     living: list[tuple[int, AllocOp, int]] = []
     count = 0
     for op in allocs:
-        at = position.get(op)
-        slot = None
-        if at is not None:
-            for entry in [entry for entry in living if entry[0] < at]:
-                living.remove(entry)
-                free.append((tuple(entry[1].extents), entry[2]))
-            key = tuple(op.extents)
-            match = next((entry for entry in free if entry[0] == key), free[-1] if free else None)
-            if match is not None:
-                free.remove(match)
-                slot = match[1]
-        if slot is None:
+        at = position[op]
+        for entry in [entry for entry in living if entry[0] < at]:
+            living.remove(entry)
+            free.append((tuple(entry[1].extents), entry[2]))
+        key = tuple(op.extents)
+        match = next((entry for entry in free if entry[0] == key), free[-1] if free else None)
+        if match is None:
             slot, count = count, count + 1
-        if at is not None:
-            living.append((last.get(op.result, at), op, slot))
+        else:
+            free.remove(match)
+            slot = match[1]
+        living.append((last.get(op.result, at), op, slot))
         op.properties["slot"] = IntegerAttr(slot, i64)
         op.properties["late"] = UnitAttr()
+    return count
+
+
+def _place_growing(plan: PlanOp, count: int) -> int:
+    """Number the blocks of buffers that loops carry or let grow, which no other buffer shares."""
+    grown: dict[int, int] = {}
+    for op in plan.walk():
+        if isinstance(op, AlternateOp):
+            op.properties["slot"] = IntegerAttr(count, i64)
+            count += 2
+        elif isinstance(op, GrowOp):
+            number = op.number.value.data
+            if number not in grown:
+                grown[number], count = count, count + 1
+            op.properties["slot"] = IntegerAttr(grown[number], i64)
     return count
 
 
@@ -207,7 +262,8 @@ def _replaced(
     if not users or any(u not in at for u in users):
         return None
     first = min(users, key=lambda u: at[u])
-    if not isinstance(first, LaunchOp):
+    block = op.parent_block()
+    if not isinstance(first, LaunchOp) or first.parent_block() is not block:
         return None
     kernel = kernels.get(first.callee.string_value())
     if kernel is None:
@@ -216,6 +272,8 @@ def _replaced(
     for argument, value in zip(kernel.body.block.args, first.args, strict=True):
         source = value.owner
         if not isinstance(source, AllocOp) or source is op or source not in slots or last[value] != at[first]:
+            continue
+        if source.parent_block() is not block:  # a region that runs again would find it overwritten
             continue
         if scalar_type(source.result.type.element).bytes != size:
             continue

@@ -136,5 +136,3 @@ def byte_count(e: KernelEmitter, extents: Sequence[SSAValue], element: LType) ->
     if ok is not None:
         bail(e.builder, ok, TOO_LARGE)
     return size
-
-
