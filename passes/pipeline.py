@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -36,6 +37,9 @@ from sardonyx.passes.base import (
     sum_promises,
 )
 from sardonyx.passes.pipeline_text import format_spec, parse_specs
+
+if TYPE_CHECKING:
+    from sardonyx.passes.checked import CheckOptions, CheckReport, PassChecker
 
 DEFAULT_PIPELINE = (
     "infer-types,simplify,fold-constants,cse,compose-transposes,fold-constants,simplify,cse,remove-dead-nodes"
@@ -136,6 +140,8 @@ class PassReport:
     statistics: PassStatistics
     remarks: tuple[Remark, ...] = ()
     declines: tuple[Decline, ...] = ()
+    check: CheckReport | None = None
+    """What was found when the pass was checked by value; None where it was not, or changed nothing."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +185,8 @@ class PassManager:
         listener: Hooks on single rewrites.
         keep_declines: Keep why patterns declined.
         collect_garbage: Leave Python's cyclic collector on.
+        check: Evaluate what each pass changed before and after by the reference, on so many inputs (see
+            `passes.checked`). None: as `SARDONYX_CHECK_PASSES` says, else not at all.
     """
 
     passes: Sequence[ModulePass] | str
@@ -188,8 +196,10 @@ class PassManager:
     listener: RewriteListener | None = None
     keep_declines: bool = False
     collect_garbage: bool = False
+    check: CheckOptions | int | None = None
 
     def __post_init__(self) -> None:
+        self._checker: PassChecker | None = None
         self._passes: list[ModulePass] = parse(self.passes) if isinstance(self.passes, str) else list(self.passes)
 
     def run(self, module: ModuleOp, ctx: Context | None = None) -> PipelineReport:
@@ -203,6 +213,7 @@ class PassManager:
 
             ctx = make_context()
         reports: list[PassReport] = []
+        self._checker = make_checker(self.check, ctx)
         with _garbage(self.collect_garbage):
             for index, pass_ in enumerate(self._passes):
                 for watcher in self.instrumentations:
@@ -221,6 +232,8 @@ class PassManager:
     def _run_one(self, pass_: ModulePass, module: ModuleOp, ctx: Context) -> PassReport:
         run = PassRun(ctx, pass_.name, self.verify_rewrites, self.listener, self.keep_declines)
         before = None if isinstance(pass_, SxPass) else snapshot(module)
+        checker = self._checker
+        original = module.clone() if checker is not None else module
         start = time.perf_counter()
         try:
             if isinstance(pass_, SxPass):
@@ -237,6 +250,7 @@ class PassManager:
         if self.verify_each and run.changed:
             verify(module, f"pass '{pass_.name}' left invalid IR")
         end = time.perf_counter()
+        checked = checker.check(pass_, original, module) if checker is not None and run.changed else None
         return PassReport(
             pass_.name,
             format_spec(pass_.spec()),
@@ -247,7 +261,18 @@ class PassManager:
             run.statistics,
             tuple(run.remarks),
             tuple(run.declines),
+            checked,
         )
+
+
+def make_checker(check: CheckOptions | int | None, ctx: Context) -> PassChecker | None:
+    """What checks passes by value, where `check` or the environment asks for it."""
+    if check is None and not os.environ.get("SARDONYX_CHECK_PASSES"):
+        return None
+    from sardonyx.passes.checked import CheckOptions, PassChecker
+
+    options = CheckOptions.of(check)
+    return None if options is None else PassChecker(options, ctx)
 
 
 def run(module: ModuleOp, pipeline: str = DEFAULT_PIPELINE, ctx: Context | None = None) -> PipelineReport:

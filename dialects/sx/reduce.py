@@ -158,7 +158,7 @@ class ReduceSumOp(ReduceOp):
         return super().reduce(x, axes) if is_float(x) else _wrapping_sum(x, axes)
 
     def accumulate(self, x: Array, axes: Axes) -> Array:
-        return np.sum(x, axis=axes, keepdims=True)
+        return np.sum(x, axis=axes, keepdims=True) if axes else x  # NumPy adds -0.0 to 0.0
 
     def combine(self, elements: list[Dim]) -> Dim | None:
         return Dim.sum(elements)
@@ -178,7 +178,7 @@ class ReduceMeanOp(ReduceOp):
         return truncated_quotient(total, np.asarray(_count(x, axes), total.dtype)).astype(x.dtype)
 
     def accumulate(self, x: Array, axes: Axes) -> Array:
-        return np.sum(x, axis=axes, keepdims=True) / np.float64(_count(x, axes))
+        return np.sum(x, axis=axes, keepdims=True) / np.float64(_count(x, axes)) if axes else x
 
 
 def _count(x: Array, axes: Axes) -> int:
