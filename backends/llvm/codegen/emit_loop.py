@@ -53,7 +53,7 @@ class Widening:
 def _loop(e: KernelEmitter, op: LoopOp) -> None:
     lower, upper = e.scalar(op.lower), e.scalar(op.upper)
     if op.parallel is not None and e.split_outermost and not op.initial:
-        lower, upper = _chunk(e, lower, upper, CHUNK_GRAIN if op.vector is not None else 1)
+        lower, upper = _chunk(e, lower, upper, CHUNK_GRAIN if op.vector is not None else op.step.value.data)
     outer_split, e.split_outermost = e.split_outermost, False
     if op.vector is not None and not e.lanes:
         results = _vector_loop(e, op, lower, upper)
@@ -65,7 +65,8 @@ def _loop(e: KernelEmitter, op: LoopOp) -> None:
 
 
 def _chunk(e: KernelEmitter, lower: str, upper: str, grain: int) -> tuple[str, str]:
-    """The chunk's part of the range. Iterations are independent, so the number of chunks changes no result."""
+    """The chunk's part of the range, which begins at a multiple of `grain`: the step of a loop, so that no two chunks
+    share an iteration. Iterations are independent, so the number of chunks changes no result."""
     b = e.builder
     extent = b.binary("sub", I64, upper, lower)
     whole = b.icmp("eq", I64, "%chunks", "1")
@@ -77,7 +78,11 @@ def _chunk(e: KernelEmitter, lower: str, upper: str, grain: int) -> tuple[str, s
         if grain <= 1:  # parts that differ by one iteration at most
             return [edge("%chunk"), edge(b.binary("add", I64, "%chunk", "1"))]
         per = b.binary("udiv", I64, b.binary("add", I64, extent, b.binary("sub", I64, "%chunks", "1")), "%chunks")
-        per = b.binary("and", I64, b.binary("add", I64, per, str(grain - 1)), str(-grain))
+        per = b.binary("add", I64, per, str(grain - 1))
+        if grain & (grain - 1):
+            per = b.binary("mul", I64, b.binary("udiv", I64, per, str(grain)), str(grain))
+        else:
+            per = b.binary("and", I64, per, str(-grain))
         start = b.binary("add", I64, lower, b.binary("mul", I64, per, "%chunk"))
         end = b.binary("add", I64, start, per)
         start = b.intrinsic("llvm.smin", I64, [(I64, start), (I64, upper)])

@@ -26,6 +26,7 @@ FAMILIES = (
     "fill",
     "pad",
     "gather",
+    "scatter",
     "matmul",
     "matmul_integer",
     "conv",
