@@ -123,6 +123,8 @@ def to_small_float(array: Array, dtype: DType, saturating: bool = True, round_mo
     if dtype.name == "float8e8m0":
         return _to_power_of_two(array, dtype, saturating, round_mode)
     array = np.asarray(array)
+    if dtype.bits < 8:  # ml_dtypes makes +0 of a NaN that bears a sign
+        array = np.where(np.isnan(array), np.nan, array)
     rounded = np.asarray(narrow(array, dtype))
     if dtype.bits < 8 or not saturating:
         return rounded

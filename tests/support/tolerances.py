@@ -97,6 +97,9 @@ def worst(got: Array, expected: Array, limit: Tolerance) -> tuple[float, str] | 
     name = expected.dtype.name
     if name not in FORMATS:
         same = got.reshape(-1) == expected.reshape(-1)
+        if got.dtype.kind in "Vf" and got.dtype.itemsize == 1:  # floats and integers of few bits: by their bytes
+            a, b = (np.asarray(v.reshape(-1).astype(np.float32)) for v in (got, expected))
+            same = (got.reshape(-1).view(np.uint8) == expected.reshape(-1).view(np.uint8)) | (np.isnan(a) & np.isnan(b))
         if limit.ulps:
             a, b = got.reshape(-1).astype(np.float64), expected.reshape(-1).astype(np.float64)
             same |= np.abs(a - b) <= limit.ulps * 2.0**-52 * np.abs(b)

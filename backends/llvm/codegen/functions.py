@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sardonyx.backends.llvm.codegen import integer
+from sardonyx.backends.llvm.codegen import integer, small_types
 from sardonyx.backends.llvm.codegen.lanes import Value, where
 from sardonyx.backends.llvm.codegen.text import FunctionBuilder, LType
 
@@ -17,6 +17,9 @@ ScalarFunction = Callable[..., str]
 
 def lookup(fn: str, operand: LType, result: LType) -> ScalarFunction | None:
     """The emitter of `fn` on operands of that type: `emit(builder, type with lanes, *texts)`, or None."""
+    stored = small_types.lookup(fn, operand)
+    if stored is not None:
+        return stored
     if operand.is_float:
         if fn in ("fptosi_sat", "fptoui_sat"):
             return _float_to_int(fn == "fptosi_sat", result)
@@ -48,10 +51,7 @@ def _int_to_half(unsigned: bool, result: LType) -> ScalarFunction:
 
         value = Value(b, ty, x)
         if ty.bits == 64:
-            low = value & 0x7FF
-            sticky = (value - low) | where(low.ne(0), value.like(0x800), 0)
-            large = value.lshr(52).ne(0) if unsigned else ((value + (1 << 52)).lshr(53)).ne(0)
-            value = where(large, sticky, value)
+            value = small_types.sticky(value, unsigned)
         wide = ty.with_scalar("double")
         exact = b.cast("uitofp" if unsigned else "sitofp", ty, value.name, wide)
         return truncate_float(b, wide, result.with_lanes(ty.lanes), exact)

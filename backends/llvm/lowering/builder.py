@@ -14,7 +14,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from sardonyx.dialects.dtypes import DType, float32
+from sardonyx.backends.llvm.codegen.small_types import UNBOUNDED
+from sardonyx.dialects.dtypes import DType, float32, int8, uint8
 from sardonyx.dialects.kernel.ops import (
     INDEX,
     IfOp,
@@ -30,13 +31,21 @@ from sardonyx.dialects.kernel.ops import (
 IndexLike = SSAValue | int
 
 
+def is_narrow(dtype: DType) -> bool:
+    """Whether the kernel level holds elements of the dtype as a byte with their bits (see codegen/small_types.py)."""
+    return dtype.packed or (dtype.is_float and dtype.bits <= 8)
+
+
 def scalar_ir(dtype: DType) -> Attribute:
-    """The kernel level's element type: signless integers, floats as they are."""
+    """The kernel level's element type: signless integers, floats as they are, bytes for the narrow dtypes."""
+    if is_narrow(dtype):
+        return IntegerType(8)
     return IntegerType(dtype.bits) if dtype.kind in "iub" else dtype.ir
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """The type in which values of a dtype are computed: 16-bit floats in float32, others in their own."""
+    """The type in which values of a dtype are computed: 16-bit floats in float32, others in their own (narrow ones are
+    not computed with, they are moved and converted)."""
     return float32 if dtype.is_float and dtype.bits == 16 else dtype
 
 
@@ -136,6 +145,8 @@ class Body:
     def const(self, dtype: DType, value: float | int | bool) -> SSAValue:
         """A constant of the dtype's scalar type."""
         ty = scalar_ir(dtype)
+        if is_narrow(dtype):
+            return self.const(int8, stored_byte(dtype, value))
         if dtype.is_float:
             return self.add(_constant(FloatAttr(float(value), ty)))  # pyright: ignore[reportCallIssue, reportArgumentType]
         number = int(value)
@@ -190,11 +201,20 @@ class Body:
     def negate(self, condition: SSAValue) -> SSAValue:
         return self.add(arith.XOrIOp(condition, self.true()))
 
-    def convert(self, value: SSAValue, source: DType, target: DType) -> SSAValue:
+    def convert(
+        self, value: SSAValue, source: DType, target: DType, saturating: bool = True, round_mode: str = "up"
+    ) -> SSAValue:
         """The value as another dtype by ONNX's Cast: truncation to integers (saturating; NaN gives 0), wrap-around
-        between integers, `!= 0` to bool, one rounding to nearest even between floats."""
+        between integers and to those of fewer than 8 bits, `!= 0` to bool, one rounding to nearest even between floats.
+        `saturating` and `round_mode` are for floats of 8 bits and fewer."""
         if source == target:
             return value
+        if is_narrow(source):
+            wide = float32 if source.is_float else uint8 if source.kind == "u" else int8
+            value = self.math(f"from_{source.name}", scalar_ir(wide), value)
+            return self.convert(value, wide, target, saturating, round_mode)
+        if is_narrow(target):
+            return self._to_narrow(value, source, target, saturating, round_mode)
         to = scalar_ir(target)
         if target.name == "bool":
             return self.compare_scalars("ne", source, value, self.const(source, 0))
@@ -221,6 +241,24 @@ class Body:
             made = arith.ExtUIOp if source.kind in "ub" else arith.ExtSIOp
             return self.add(made(value, to))  # pyright: ignore[reportArgumentType]
         return value  # the same width, read with another sign
+
+    def _to_narrow(self, value: SSAValue, source: DType, target: DType, saturating: bool, round_mode: str) -> SSAValue:
+        """The byte of a value in a narrow dtype."""
+        if target.is_integer:
+            if source.is_float:
+                value = self.convert(value, source, compute_dtype(source))
+            else:
+                value = self.convert(value, source, int8)
+            return self.math(f"to_{target.name}", scalar_ir(target), value)
+        if source.is_float and source.bits > 32:
+            value = self.math("to_odd", scalar_ir(float32), value)
+        elif source.is_integer and source.bits > 16:
+            fn = "int_to_odd_unsigned" if source.kind == "u" else "int_to_odd"
+            value = self.math(fn, scalar_ir(float32), value)
+        else:
+            value = self.convert(value, source, float32)
+        fn = f"to_{target.name}" + (f"_{round_mode}" if target.name == "float8e8m0" else "")
+        return self.math(fn if saturating else fn + UNBOUNDED, scalar_ir(target), value)
 
     def to_index(self, value: SSAValue, dtype: DType) -> SSAValue:
         """An integer scalar as an index."""
@@ -293,6 +331,15 @@ class Body:
     def require(self, condition: SSAValue, failure: int, *shown: IndexLike) -> None:
         """End the run with failure number `failure` (see `Plan.failure`) where the condition is false."""
         self.block.add_op(RequireOp(condition, failure, [self.index(s) for s in shown]))
+
+
+def stored_byte(dtype: DType, value: float | int) -> int:
+    """The byte, read as signed, of a number that a narrow dtype holds."""
+    import numpy as np
+
+    from sardonyx.dialects.sx.numeric import convert
+
+    return int(convert(np.asarray(value, np.float64), dtype).reshape(1).view(np.int8)[0])
 
 
 def number_of(value: IndexLike) -> int | None:

@@ -14,7 +14,6 @@ from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, 
 from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
-from sardonyx.dialects.dtypes import NARROW
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.opaque import OpaqueOp
@@ -23,6 +22,7 @@ from sardonyx.errors import SardonyxError, UnsupportedError
 
 FAMILIES = (
     "move",
+    "bit_cast",
     "fill",
     "pad",
     "gather",
@@ -62,8 +62,8 @@ def has_native_form(op: object) -> bool:
 
 
 def has_native_type(ty: Attribute) -> bool:
-    """Whether native code can hold the value: a tensor of numbers of the sizes that machines compute with."""
-    return is_numeric(ty) and dtype_of(ty) not in NARROW
+    """Whether native code can hold the value: a tensor of numbers."""
+    return is_numeric(ty)
 
 
 def nested_value(op: Operation) -> str | None:

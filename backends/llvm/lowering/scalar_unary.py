@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body, compute_dtype
+from sardonyx.backends.llvm.lowering.builder import Body, compute_dtype, is_narrow
 from sardonyx.backends.llvm.lowering.elementwise import scalar
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.base import SxOp
@@ -114,9 +114,13 @@ def _bitwise_not(b: Body, op: Any, x: SSAValue) -> SSAValue:
     return b.add(arith.XOrIOp(x, b.const(dtype, (1 << dtype.bits) - 1 if dtype.kind == "u" else -1)))
 
 
-def cast_scalar(b: Body, x: SSAValue, source: DType, target: DType) -> SSAValue:
+def cast_scalar(
+    b: Body, x: SSAValue, source: DType, target: DType, saturating: bool = True, round_mode: str = "up"
+) -> SSAValue:
     """An element in the compute dtype of `source` as one in the compute dtype of `target`, rounded to `target` once."""
     wide = compute_dtype(target)
+    if is_narrow(target):
+        return b.convert(x, compute_dtype(source), target, saturating, round_mode)
     if wide == target or compute_dtype(source) == wide:
         return b.convert(x, compute_dtype(source), wide)  # the caller rounds to the result's dtype
     return b.convert(b.convert(x, compute_dtype(source), target), target, wide)
@@ -124,9 +128,9 @@ def cast_scalar(b: Body, x: SSAValue, source: DType, target: DType) -> SSAValue:
 
 @scalar(cast.CastOp)
 def _cast(b: Body, op: Any, x: SSAValue) -> SSAValue:
-    return cast_scalar(b, x, dtype_of(op.input), dtype_of(op.output))
+    return cast_scalar(b, x, dtype_of(op.input), dtype_of(op.output), bool(op.attr("saturate")), op.attr("round_mode"))
 
 
 @scalar(cast.CastLikeOp, reads=1)
 def _cast_like(b: Body, op: Any, x: SSAValue) -> SSAValue:
-    return cast_scalar(b, x, dtype_of(op.input), dtype_of(op.output))
+    return cast_scalar(b, x, dtype_of(op.input), dtype_of(op.output), bool(op.attr("saturate")), op.attr("round_mode"))

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import pytest
 from three_ways import build, case
 
 import sardonyx as sx
 from sardonyx.backends.llvm.compile import compile_module
-from sardonyx.dialects import dtypes
 from sardonyx.dialects.sx import BY_NAME
 from sardonyx.errors import UnsupportedError
-
-FLOAT = np.zeros((2, 3), np.float32)
-INT4 = np.zeros((2, 3), ml_dtypes.int4)
 
 
 @pytest.mark.parametrize(
     ("name", "slots", "properties", "text"),
     [
-        ("cast", (FLOAT,), {"to": dtypes.float8e4m3fn}, "sx.cast on a float8e4m3fn has no native form yet"),
-        ("cast", (FLOAT,), {"to": dtypes.uint2}, "sx.cast on a uint2 has no native form yet"),
-        ("transpose", (INT4,), {}, "the input 'x0' is a int4, which has no native form yet"),
-        ("shape", (FLOAT.astype(ml_dtypes.float8_e8m0fnu),), {}, "the input 'x0' is a float8e8m0"),
         ("qlinear_conv", (np.zeros((1, 1, 3), "u1"), np.float32(1), np.uint8(0), np.zeros((1, 1, 2), "i1"),
                           np.float32(1), np.int8(0), np.float32(1), np.uint8(0)), {}, "sx.qlinear_conv"),
         ("lstm", (np.zeros((2, 1, 3), "f4"), np.zeros((1, 8, 3), "f4"), np.zeros((1, 8, 2), "f4")), {}, "sx.lstm has"),
