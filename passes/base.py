@@ -27,6 +27,12 @@ class PassError(SardonyxError):
     default_code = "INTERNAL"
 
 
+class CheckError(SardonyxError):
+    """What a check found: a pass changed values by more than it promises, or text does not come back as it was."""
+
+    default_code = "CHECK_FAILED"
+
+
 # ---- numeric promises
 
 
@@ -184,6 +190,10 @@ class PassRun:
         if self.keep_declines and len(self.declines) < MAX_DECLINES:
             name = op.results[0].name_hint if op.results else None
             self.declines.append(Decline(self.pass_name, pattern, op.name, reason, op.location, name))
+
+    def warn(self, message: str, op: Operation | None = None) -> None:
+        """Warn the user; `sardonyx-opt` prints warnings without being asked."""
+        self.remark("warning", message, op)
 
     def remark(self, kind: str, message: str, op: Operation | None = None) -> None:
         """Tell the user something."""

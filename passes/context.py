@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.dialects.func import Func
 from xdsl.ir import Dialect
 
-from sardonyx.passes.registry import loaded_dialects
+from sardonyx.passes.registry import installed_dialects, loaded_dialects
 
 
 def _kernel() -> Dialect:
@@ -25,7 +25,7 @@ def make_context(allow_unregistered: bool = False, upstream: bool = True) -> Con
     ctx = Context(allow_unregistered)
     for dialect in (Builtin, Func, SX):
         ctx.load_dialect(dialect)
-    lazy: dict[str, Callable[[], Dialect]] = {"kernel": _kernel}
+    lazy: dict[str, Callable[[], Dialect]] = {"kernel": _kernel, **installed_dialects()}
     for dialect in loaded_dialects():
         lazy[dialect.name] = lambda dialect=dialect: dialect
     if upstream:

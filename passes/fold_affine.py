@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -265,7 +265,7 @@ class FoldAffinePass(SxPass):
     name = "fold-affine"
     PROMISE: ClassVar[Promise] = reassociates(4)
 
-    make_gemm: bool = True
+    make_gemm: bool = field(default=True, metadata={"help": "state a product with a bias as sx.gemm"})
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
         patterns: list[RewritePattern] = [FoldAffinePattern()]

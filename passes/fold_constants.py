@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -91,7 +91,7 @@ class FoldConstantsPass(SxPass):
     name = "fold-constants"
     PROMISE: ClassVar[Promise] = EXACT
 
-    max_bytes: int = 1 << 16
+    max_bytes: int = field(default=1 << 16, metadata={"help": "how large a result may be beyond its operands"})
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
         RewriteDriver([FoldPattern(self.max_bytes)], run).rewrite(module)

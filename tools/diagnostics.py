@@ -11,9 +11,17 @@ from sardonyx.errors import SardonyxError
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
-"""The input, a pass, the run or the output failed."""
+"""The input is wrong; of commands without stages of their own, anything that failed."""
 EXIT_USAGE = 2
 """The command line itself is wrong."""
+EXIT_PASS = 3
+"""A pass refused the graph."""
+EXIT_OUTPUT = 4
+"""The target cannot state the graph, or the output cannot be written."""
+EXIT_DIAGNOSTICS = 5
+"""The diagnostics are not those that the input expects."""
+EXIT_CHECK = 6
+"""A check failed: values changed, or text does not come back as the IR that it was printed from."""
 EXIT_INTERNAL = 70
 """A defect of Sardonyx or of a pass (BSD's EX_SOFTWARE)."""
 EXIT_INTERRUPTED = 130
@@ -53,8 +61,9 @@ def _cut(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
-def exit_code(error: SardonyxError) -> int:
-    return EXIT_INTERNAL if error.code_name == "INTERNAL" else EXIT_FAILURE
+def exit_code(error: SardonyxError, otherwise: int = EXIT_FAILURE) -> int:
+    """The exit status of an error: by its code, else that of the stage that it came from."""
+    return {"INTERNAL": EXIT_INTERNAL, "CHECK_FAILED": EXIT_CHECK}.get(error.code_name, otherwise)
 
 
 def as_error(error: BaseException) -> SardonyxError:

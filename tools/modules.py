@@ -34,11 +34,15 @@ class Loaded:
 
 
 def kind_of(source: str) -> str:
-    """'onnx', 'python' or 'mlir', by the name.
+    """'onnx', 'python', 'mlir', or 'frontend' where somebody else's reads it, by the name.
 
     Raises:
         InvalidArgumentError: It names a Python file, but no function.
     """
+    from sardonyx.tools.extensions import frontend_for
+
+    if frontend_for(source) is not None:
+        return "frontend"
     if source.endswith(".onnx"):
         return "onnx"
     path, separator, name = source.rpartition(":")
@@ -51,13 +55,15 @@ def kind_of(source: str) -> str:
     return "mlir"
 
 
-def load_text(ctx: Context, text: Text, source: str, weights: str | None) -> Loaded:
+def load_text(ctx: Context, text: Text, source: str, weights: str | None, verify: bool = True) -> Loaded:
     """Parse a text, and give its weights their bytes: from the file `weights`, else from the one beside the text.
+
+    Without `verify` the module may be invalid.
 
     Raises:
         InvalidArgumentError: The text or the weights' file is wrong.
     """
-    module = parse_text(ctx, text)
+    module = parse_text(ctx, text, verify)
     store = WeightStore()
     bind_weights(module, store, None if source == STDIN else source, weights)
     return Loaded(module, store, "")
@@ -73,6 +79,33 @@ def load_onnx(source: str) -> Loaded:
 
     graph = OnnxModel.open(source).compile()
     return Loaded(graph.module, graph.store, f"an initializer of {source}")
+
+
+def load_other(source: str, output: TextIO) -> Loaded:
+    """Let somebody else's frontend read a file. What it prints goes to `output`.
+
+    Raises:
+        InvalidArgumentError: The file is not there, or the frontend fails, or gives something else than a graph.
+    """
+    from sardonyx.frontend.graph import ModelGraph
+    from sardonyx.tools.extensions import frontend_for
+
+    frontend = frontend_for(source)
+    if frontend is None or not Path(source).is_file():
+        raise InvalidArgumentError(f"there is no file '{source}'")
+    with contextlib.redirect_stdout(output):
+        try:
+            found = frontend.read(source)
+        except SardonyxError:
+            raise
+        except Exception as error:
+            text = f"frontend '{frontend.name}' failed: {type(error).__name__}: {error}"
+            raise InvalidArgumentError(text, hint="--debug shows the traceback") from error
+    if isinstance(found, ModelGraph):
+        return Loaded(found.module, found.store, f"read by {frontend.name}")
+    if isinstance(found, ModuleOp):
+        return Loaded(found, WeightStore(), f"read by {frontend.name}")
+    raise InvalidArgumentError(f"frontend '{frontend.name}' gave {type(found).__name__}, not a module or a ModelGraph")
 
 
 def load_function(source: str, signature: str | None, output: TextIO) -> Loaded:

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.printer import Printer
 
 from sardonyx.dialects.files import write_files
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
 from sardonyx.dialects.weights_file import module_weights, weights_path, write_weights
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.passes import registry
+from sardonyx.tools import extensions
+from sardonyx.tools.opt_print import PrintOptions, print_module
 
 if TYPE_CHECKING:
-    from sardonyx.backends.llvm.codegen.text import ModuleText, Target
+    from sardonyx.backends.llvm.codegen.text import ModuleText
     from sardonyx.frontend.onnx.model import OnnxModel
     from sardonyx.tools.modules import Loaded
 
 Output = str | bytes
-
-
-@dataclass(frozen=True)
-class PrintOptions:
-    """How MLIR is printed, and for which machine code is generated: CPU, features and triple, None for this one's."""
-
-    generic: bool = False
-    locations: bool = False
-    machine: tuple[str | None, str | None, str | None] = (None, None, None)
-
-    def target(self) -> Target:
-        """The machine."""
-        from sardonyx.backends.llvm.codegen.targets import resolve_target
-
-        return resolve_target(*self.machine)
 
 
 @dataclass(frozen=True)
@@ -59,15 +45,6 @@ class Result:
     @property
     def text(self) -> str:
         return self.content if isinstance(self.content, str) else self.content.decode()
-
-
-def print_module(module: ModuleOp, options: PrintOptions) -> str:
-    """The module's text, with a newline at its end."""
-    stream = io.StringIO()
-    printer = Printer(stream, print_generic_format=options.generic, print_debuginfo=options.locations)
-    printer.print_op(module)
-    stream.write("\n")
-    return stream.getvalue()
 
 
 def _mlir(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
@@ -133,6 +110,47 @@ TARGETS: dict[str, TargetEntry] = {
     "obj": TargetEntry("an object file for this machine, or --target-cpu", True, _object),
     "onnx": TargetEntry("an ONNX file", True, _onnx),
 }
+
+
+def targets() -> dict[str, TargetEntry]:
+    """Ours, and those of others (`sardonyx.tools.extensions`).
+
+    Raises:
+        InvalidArgumentError: One of the others has the name of one of ours.
+    """
+    found = dict(TARGETS)
+    for name, other in extensions.targets().items():
+        if name in TARGETS:
+            raise InvalidArgumentError(f"target '{name}' of {other.origin} has the name of a target of sardonyx")
+        found[name] = TargetEntry(f"{other.summary} (from: {other.origin})", other.binary, _others(other))
+    return found
+
+
+def find_target(name: str) -> TargetEntry:
+    """The target of that name.
+
+    Raises:
+        InvalidArgumentError: There is none; the hint names the nearest.
+    """
+    known = targets()
+    if name not in known:
+        raise registry.unknown("target", name, known, f"targets: {', '.join(known)}")
+    return known[name]
+
+
+def _others(target: extensions.Target) -> Callable[[ModuleOp, WeightStore, PrintOptions], Output]:
+    def emit(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
+        try:
+            content = target.emit(module.clone())
+        except SardonyxError:
+            raise
+        except Exception as error:
+            raise SardonyxError(f"target '{target.name}' failed: {type(error).__name__}: {error}") from error
+        if not isinstance(content, bytes if target.binary else str):
+            raise SardonyxError(f"target '{target.name}' gave {type(content).__name__}")
+        return content
+
+    return emit
 
 
 # ---- weights beside the text

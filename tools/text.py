@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -193,25 +193,36 @@ def verify_located(module: ModuleOp, message: str = "", source: str | None = Non
         InvalidArgumentError: It is invalid; the error names the op and its line, and holds the first line of xDSL's,
             without the whole module that xDSL prints. `message` stands in front.
     """
+    for error in invalid_ops(module, message, source):
+        raise error
+
+
+def invalid_ops(module: ModuleOp, message: str = "", source: str | None = None) -> Iterator[InvalidArgumentError]:
+    """What is wrong with a module: an error for each op that is invalid, innermost first; none where it is valid."""
     try:
         module.verify()
         return
     except Exception as error:  # noqa: BLE001 -- verifiers of other dialects raise what they like
         first = error
+    alone = True
     for op in module.walk(region_first=True):
         try:
             op.verify(verify_nested_ops=False)
-        except Exception as error:
-            raise _invalid(error, message, op, source) from error
-    raise _invalid(first, message, None, source) from first
+        except Exception as error:  # noqa: BLE001
+            alone = False
+            yield _invalid(error, message, op, source)
+    if alone:
+        yield _invalid(first, message, None, source)
 
 
 def _invalid(error: Exception, message: str, op: Operation | None, source: str | None) -> InvalidArgumentError:
     known = error.__cause__ if isinstance(error.__cause__, SardonyxError) else error
     found = known.message if isinstance(known, SardonyxError) else _first_line(str(error)) or type(error).__name__
     where = locations.describe(op.location) if op is not None else None
-    return InvalidArgumentError(
+    invalid = InvalidArgumentError(
         f"{message}: {found}" if message else found,
         op=op.name if op is not None else None,
         location=where or source,
     )
+    invalid.__cause__ = error
+    return invalid

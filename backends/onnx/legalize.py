@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -55,7 +55,7 @@ class LegalizeForOpsetPass(SxPass):
     name = "legalize-for-opset"
     PROMISE: ClassVar[Promise] = reassociates(8)
 
-    version: int = DEFAULT_OPSET
+    version: int = field(default=DEFAULT_OPSET, metadata={"help": "the opset, 13 to 28"})
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
         check_opset(self.version)

@@ -139,8 +139,8 @@ def test_statistics_and_timing(graph: Path):
     ran = run_opt(graph, "-p", "cse,remove-dead-nodes", "--statistics", "--timing")
     assert "cse (no change)\n" in ran.err
     assert re.search(r"^ +1  removed$", ran.err, re.MULTILINE)
-    rows = re.findall(r" ms +[\d.]+ %  (.*)$", ran.err, re.MULTILINE)
+    rows = re.findall(r" ms +[\d.]+ % +(.*)$", ran.err, re.MULTILINE)
     assert rows[:2] == ["load modules", "read"]
-    assert rows[-2:] == ["output", "total"]
+    assert "output" in rows and rows[-1] == "total"
     assert {"cse", "remove-dead-nodes"} <= set(rows)
     assert "===" not in ran.out

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from run_opt import GRAPH, T, run_opt
 
-from sardonyx.tools import opt
+from sardonyx.tools import opt_driver
 
 # --- output
 
@@ -51,7 +51,7 @@ def test_text_without_its_weights(tmp_path: Path, model: Path):
     assert "1 weights are without their bytes ('w')" in moved.err
     assert not (tmp_path / "z.weights.safetensors").exists()
     needed = run_opt("-t", "onnx", "-o", tmp_path / "z.onnx", stdin=text)
-    assert needed.status == 1
+    assert needed.status == 4
     assert "'w'" in needed.err
     assert "--weights" in needed.err
     assert not (tmp_path / "z.onnx").exists()
@@ -79,7 +79,7 @@ def test_object_code(graph: Path, tmp_path: Path):
 
 def test_one_binary_takes_one_module(tmp_path: Path):
     ran = run_opt("-t", "obj", "-o", tmp_path / "x.o", "--split-input-file", stdin=f"{GRAPH}// -----\n{GRAPH}")
-    assert ran.status == 1
+    assert ran.status == 4
     assert "writes one module" in ran.err
     assert not (tmp_path / "x.o").exists()
 
@@ -91,7 +91,7 @@ def test_an_output_that_cannot_be_written_leaves_nothing(tmp_path: Path, model: 
     for path in (tmp_path / "no" / "such" / "x.mlir", taken):
         before = sorted(tmp_path.rglob("*"))
         ran = run_opt(f"{model}:forward", "-t", target, "-o", path)
-        assert ran.status == 1, path
+        assert ran.status == 4, path
         assert "cannot write" in ran.err
         assert sorted(p for p in tmp_path.rglob("*") if "__pycache__" not in p.parts) == [
             p for p in before if "__pycache__" not in p.parts
@@ -145,7 +145,7 @@ def test_a_full_disk_is_an_error(graph: Path):
     with open("/dev/full", "wb") as full:
         command = [sys.executable, "-P", "-m", "sardonyx.tools.opt", str(graph)]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert b"cannot write to standard output: No space left on device" in done.stderr
 
 
@@ -165,7 +165,7 @@ finally:
     assert not {"numpy", "xdsl", "onnx", "llvmlite", "ml_dtypes", "importlib.metadata"} & loaded
     assert {m for m in loaded if m.startswith("sardonyx")} == {
         "sardonyx", "sardonyx.errors", "sardonyx.tools", "sardonyx.tools.diagnostics", "sardonyx.tools.opt",
-        "sardonyx.tools.opt_options",
+        "sardonyx.tools.opt_check", "sardonyx.tools.opt_options",
     }  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def test_interruption_is_no_traceback(graph: Path, monkeypatch: pytest.MonkeyPat
     def interrupted(self: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(opt._Driver, "run", interrupted)
+    monkeypatch.setattr(opt_driver.Driver, "run", interrupted)
     ran = run_opt(graph)
     assert ran.status == 130
     assert ran.err == ""
