@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from xdsl.dialects import func
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
@@ -59,11 +58,11 @@ def read_slots(op: Any) -> tuple[SSAValue | None, ...]:
     return op.slots[: READS.get(type(op))]
 
 
-def choose_inlined(function: func.FuncOp, taken: Collection[Operation] = ()) -> set[Operation]:
+def choose_inlined(block: Block, taken: Collection[Operation] = ()) -> set[Operation]:
     """The elementwise ops that are computed inside the kernel of their only user; none of `taken`."""
     inlined: set[Operation] = set()
     size: dict[Operation, int] = {}
-    for op in function.body.block.ops:
+    for op in block.ops:
         if type(op) not in SCALARS or op in taken:
             continue
         total = 1

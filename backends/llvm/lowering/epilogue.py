@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects import func
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, scalar_ir
@@ -141,10 +140,10 @@ def _whole_or_one(shape: Sequence[Dim], dims: Sequence[Dim]) -> bool | None:
     return False if all(own.static_value == 1 for own in shape) else None
 
 
-def choose(function: func.FuncOp, inlined: set[Operation]) -> dict[Operation, Fused]:
+def choose(block: Block, inlined: set[Operation]) -> dict[Operation, Fused]:
     """The groups, by their last op, that a contraction computes."""
     chosen: dict[Operation, Fused] = {}
-    for root in function.body.block.ops:
+    for root in block.ops:
         if type(root) not in elementwise.SCALARS or root in inlined:
             continue
         ops = elementwise.members(root, inlined)  # pyright: ignore[reportArgumentType]
@@ -165,7 +164,8 @@ def _candidates(ops: Sequence[Any]) -> list[Any]:
                 continue
             owner = slot.owner
             if type(owner) in FUSIBLE and all(use.operation in ops for use in slot.uses):
-                found[owner] = None
+                if owner.parent_block() is op.parent_block():  # else the product is made once, around a loop
+                    found[owner] = None
     return list(found)[::-1]
 
 

@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from sardonyx.backends.llvm.codegen.text import Target
-from sardonyx.backends.llvm.lowering import elementwise, epilogue, row_fusion, views
+from sardonyx.backends.llvm.lowering import elementwise
+from sardonyx.backends.llvm.lowering.block import lower_block
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
 from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
@@ -18,7 +19,7 @@ from sardonyx.dialects.module import input_names, main_function, output_names, r
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.opaque import OpaqueOp
 from sardonyx.dialects.types import describe_type, is_numeric
-from sardonyx.errors import SardonyxError, UnsupportedError
+from sardonyx.errors import UnsupportedError
 
 FAMILIES = (
     "move",
@@ -107,40 +108,7 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     inputs = plan.lower_inputs(input_names(module))
     returned = return_op(function).operands
     plan.mark_outputs(returned)
-    inlined = elementwise.choose_inlined(function)
-    fused = epilogue.choose(function, inlined)
-    inside = {one.contraction for one in fused.values()}
-    taken = inside | {op for one in fused.values() for op in one.ops}
-    regions = row_fusion.choose(function, taken)
-    joined = {op for region in regions for op in region.ops}
-    last = {region.ops[-1]: region for region in regions}
-    through = {view.root: view for view in views.choose(function, taken | joined)}
-    joined |= {op for view in through.values() for op in view.ops}
-    inlined = elementwise.choose_inlined(function, joined)
-    for op in function.body.block.ops:
-        plan.current = op
-        try:
-            if isinstance(op, func.ReturnOp):
-                continue
-            if isinstance(op, ConstantOp):
-                plan.constant(op)
-            elif op in last:
-                row_fusion.lower(plan, last[op])
-            elif op in through:
-                views.lower(plan, through[op])
-            elif op in inlined or op in inside or op in joined:
-                continue
-            elif op in fused:
-                epilogue.lower(plan, fused[op])
-            elif type(op) in elementwise.SCALARS:
-                elementwise.lower_group(plan, op, inlined)  # pyright: ignore[reportArgumentType]
-            else:
-                LOWERINGS[type(op)](plan, op)
-        except SardonyxError as error:
-            error.op = error.op or op.name
-            error.operation = op
-            raise error.at(locations.describe(op.location)) from None
-    plan.current = None
+    lower_block(plan, function.body.block)
     plan.finish_outputs(returned)
     ports = [Port(n, dtype_of(v), dims_of(v)) for n, v in zip(output_names(module), returned, strict=True)]
     return LoweredGraph(plan.build(), inputs, ports, plan.constants, plan.failures)

@@ -7,13 +7,14 @@ and are fused by `elementwise.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, scalar_ir
@@ -172,6 +173,56 @@ class Plan:
         self._symbols: dict[str, SSAValue] = {}
         self._output_numbers: dict[SSAValue, int] = {}
         self._checked: set[tuple[Dim, Dim]] = set()
+        self.containers: dict[SSAValue, Any] = {}
+        """What sequences and optionals are (`containers.py`)."""
+        self.places: dict[SSAValue, Callable[[Sequence[SSAValue], Attribute], SSAValue]] = {}
+        """Values whose buffer a region's op gives, from extents and element type: what a loop carries or collects."""
+        self.growing = 0
+
+    # ---- regions
+    @contextmanager
+    def scope(self, argument_types: Sequence[Attribute] = ()) -> Iterator[tuple[Region, Body]]:
+        """A region of plan ops: what is lowered inside goes into it, and what is learned there is forgotten again."""
+        region, block = single_block(argument_types)
+        outer = self.body, self._buffers, self._dims, self._symbols, self._checked, self.containers
+        self.body = Body(block, outer[0])
+        self._buffers, self._dims, self._symbols = dict(outer[1]), dict(outer[2]), dict(outer[3])
+        self._checked, self.containers = set(outer[4]), dict(outer[5])
+        current = self.current
+        try:
+            yield region, self.body
+        finally:
+            self.body, self._buffers, self._dims, self._symbols, self._checked, self.containers = outer
+            self.current = current
+
+    def set_buffer(self, value: SSAValue, buffer: SSAValue) -> None:
+        """Let a tensor value lie in a buffer that is there; a graph output gets a copy, since its memory is the
+        caller's."""
+        if value in self._output_numbers:
+            target = self.new_buffer(value)
+            size = self.product(self.count(dims_of(value)), dtype_of(value).itemsize)
+            self.body.block.add_op(CopyOp(buffer, target, size))
+        else:
+            self._buffers[value] = buffer
+
+    def output_number(self, value: SSAValue) -> int | None:
+        """The number of the graph output that a value is computed as."""
+        return self._output_numbers.get(value)
+
+    def bind_all(self, equations: Sequence[tuple[Dim, SSAValue, str]]) -> None:
+        """Say what extents are, each with the words for it: binds symbols where it can, and checks the rest."""
+        later: list[tuple[Dim, SSAValue, str]] = []
+        for d, actual, what in equations:
+            symbol = next(iter(d.symbols())) if d.is_symbol else None
+            if symbol is not None and symbol not in self._symbols:
+                self._symbols[symbol] = actual
+            else:
+                later.append((d, actual, what))
+        for d, actual, what in self._solve(later):
+            expected = self.dim(d)
+            if expected is not actual:
+                failure = self.failure(f"{what} is {{0}}, expected {{1}}")
+                self.body.require(self.body.compare("eq", actual, expected), failure, actual, expected)
 
     # ---- extents
     def dim(self, dim: Dim | int) -> SSAValue:
@@ -307,11 +358,13 @@ class Plan:
         dims, element = dims_of(value), scalar_ir(dtype_of(value))
         extents = [self.dim(d) for d in dims]
         number = self._output_numbers.get(value)
+        place = self.places.get(value)
         if number is not None:
-            made = OutputOp(number, extents, element)
+            buffer = self.body.add(OutputOp(number, extents, element))
+        elif place is not None:
+            buffer = place(extents, element)
         else:
-            made = AllocOp(extents, element)
-        buffer = self.body.add(made)
+            buffer = self.body.add(AllocOp(extents, element))
         self._buffers[value] = buffer
         return buffer
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects import func
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.builder import Body, compute_dtype
@@ -157,9 +156,9 @@ def _join_elementwise(plan: Plan, program: Program, op: Any) -> None:
 # ---- choosing
 
 
-def choose(function: func.FuncOp, taken: Collection[Operation]) -> list[Region]:
+def choose(block: Block, taken: Collection[Operation]) -> list[Region]:
     """The regions of more than one op; ops in `taken` stay where they are."""
-    order = {op: k for k, op in enumerate(function.body.block.ops)}
+    order = {op: k for k, op in enumerate(block.ops)}
     used: set[Operation] = set(taken)
     regions: list[Region] = []
     for seed in order:
@@ -180,7 +179,7 @@ def _grow(space: RowSpace, seed: Operation, order: dict[Operation, int], used: C
     changed = True
     while changed:
         changed = False
-        for candidate in sorted(_neighbours(ops), key=order.__getitem__):
+        for candidate in sorted((c for c in _neighbours(ops) if c in order), key=order.__getitem__):
             if candidate in ops or candidate in used or candidate in refused:
                 continue
             if _belongs(space, candidate, ops) and _is_legal(space, ops | {candidate}, order):

@@ -14,8 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import func
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
@@ -96,9 +95,9 @@ class View:
         return [leaf for axis in self.axes for leaf in axis.leaves() if leaf.extent.static_value != 1]
 
 
-def choose(function: func.FuncOp, taken: Collection[Operation]) -> list[View]:
+def choose(block: Block, taken: Collection[Operation]) -> list[View]:
     """The groups that read through views; ops in `taken` stay where they are."""
-    ops = list(function.body.block.ops)
+    ops = list(block.ops)
     used: set[Operation] = set(taken)
     found: list[View] = []
     for root in reversed(ops):
@@ -186,6 +185,8 @@ class _Collector:
 
     def _may_join(self, op: Any, value: SSAValue) -> bool:
         if not isinstance(op, Operation) or op in self.used or op in self.cuts or len(op.results) != 1:
+            return False
+        if op.parent_block() is not self.root.parent_block():
             return False
         if len(self.view.ops) >= elementwise.MAX_GROUP:
             return False
