@@ -365,6 +365,14 @@ class ModelGraph:
         given = arrays_in(arrays)
         return [map_arrays(result, lambda array: _of_array(_owned(array, given))) for result in results]
 
+    def bind_inputs(self, call: str, inputs: Inputs) -> list[Array]:
+        """The arrays of all inputs in order, checked, defaults filled in; `call` is named in errors.
+
+        Raises:
+            InvalidArgumentError: One does not fit.
+        """
+        return self._bound().bind(call, inputs)
+
     def __call__(self, *inputs: Any) -> list[Tensor]:
         """`run` with the inputs as arguments."""
         return self.run(list(inputs))

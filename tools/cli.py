@@ -24,6 +24,8 @@ from sardonyx.tools.diagnostics import (
 )
 
 COMMANDS = {
+    "verify": ("sardonyx.tools.verify", "whether a model computes what its source does, at all sizes, everywhere"),
+    "golden": ("sardonyx.tools.golden", "regression tests of exported models: freeze inputs and outputs, check them"),
     "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
 }
 """Name → the module that runs it, and one line on it; a new sub-command is one line here."""

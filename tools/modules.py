@@ -120,9 +120,9 @@ def load_function(source: str, signature: str | None, output: TextIO) -> Loaded:
     path = Path(path_text)
     if not path.is_file():
         raise InvalidArgumentError(f"there is no file '{path}'")
-    with contextlib.redirect_stdout(output), _importable(path.parent):
-        with _blaming(path, f"importing '{path}' failed"):
-            module = _execute(path)
+    with contextlib.redirect_stdout(output), importable(path.parent):
+        with blaming(path, f"importing '{path}' failed"):
+            module = execute_file(path)
         function = _function_of(module, path, name)
         from sardonyx.frontend.signature import parse_signature, stored_signature
         from sardonyx.frontend.trace import trace
@@ -135,13 +135,13 @@ def load_function(source: str, signature: str | None, output: TextIO) -> Loaded:
                     f"give one with --signature 'x: f32[batch,37]', or put @sardonyx.signature('...') on '{name}'"
                 )
             raise
-        with _blaming(path, f"tracing '{name}' failed"):
+        with blaming(path, f"tracing '{name}' failed"):
             graph = trace(function, wanted, name=name).graph
     return Loaded(graph.module, graph.store, f"captured by {source}")
 
 
 @contextlib.contextmanager
-def _importable(folder: Path) -> Iterator[None]:
+def importable(folder: Path) -> Iterator[None]:
     """The time in which the file's neighbours can be imported, as when Python runs it."""
     entry = str(folder.resolve())
     sys.path.insert(0, entry)
@@ -153,7 +153,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _blaming(path: Path, what: str) -> Iterator[None]:
+def blaming(path: Path, what: str) -> Iterator[None]:
     """Turn what the user's code raises into an error that names its line."""
     try:
         yield
@@ -178,7 +178,8 @@ def _user_line(error: BaseException, path: Path) -> str | None:
     return None
 
 
-def _execute(path: Path) -> ModuleType:
+def execute_file(path: Path) -> ModuleType:
+    """The file as a module; what it raises goes through."""
     spec = importlib.util.spec_from_file_location(f"sardonyx_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InvalidArgumentError(f"'{path}' cannot be imported as Python")

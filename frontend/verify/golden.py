@@ -1,0 +1,254 @@
+"""Golden tests: inputs and verified outputs in one small file, against which every later export is held.
+
+The file is an `.npz`: `inputs/<case>/<name>`, `outputs/<case>/<name>`, and `golden` (JSON): hashes, versions,
+tolerances, and for the first case a fingerprint of every node's result, so that a drift is traced to its node.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sardonyx.dialects.files import write_whole
+from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.frontend.graph import ModelGraph
+from sardonyx.frontend.onnx.model import OnnxModel
+from sardonyx.frontend.verify.executions import executions
+from sardonyx.frontend.verify.inputs import Case
+from sardonyx.frontend.verify.locate import Culprit, locate
+from sardonyx.frontend.verify.observe import Fingerprint, Step, Trace, observe
+from sardonyx.frontend.verify.sources import file_digest
+from sardonyx.frontend.verify.tolerance import Difference, Limits, compare
+from sardonyx.frontend.verify.verify import Verification
+
+FORMAT = 1
+
+
+def versions() -> dict[str, str]:
+    """What computed something: Sardonyx, Python, the libraries, the CPU's kind."""
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    for name in ("sardonyx", "numpy", "onnx", "onnxruntime", "torch", "llvmlite"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How a model departs from its golden outputs.
+
+    Attributes:
+        execution, case: What ran on which inputs.
+        differences: One for each output.
+        error: What went wrong.
+        culprit: The node.
+    """
+
+    execution: str
+    case: str
+    differences: tuple[Difference, ...]
+    error: str = ""
+    culprit: Culprit | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.error and all(d.ok for d in self.differences)
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "execution": self.execution,
+            "case": self.case,
+            "ok": self.ok,
+            "outputs": [d.to_json() for d in self.differences],
+        }
+        if self.error:
+            found["error"] = self.error
+        if self.culprit is not None:
+            found["culprit"] = self.culprit.to_json()
+        return found
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Verified inputs and outputs.
+
+    Attributes:
+        cases: Inputs by name.
+        outputs: The verified outputs of each case, by name.
+        trace: What each node computed in the first case.
+        limits: The tolerances.
+        about: Hashes, versions, what was verified.
+    """
+
+    cases: tuple[Case, ...]
+    outputs: tuple[Mapping[str, Any], ...]
+    trace: Trace
+    limits: Limits
+    about: Mapping[str, Any]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, whole or not at all."""
+        arrays: dict[str, Any] = {}
+        for number, (case, outputs) in enumerate(zip(self.cases, self.outputs)):
+            for group, values in (("inputs", case.feeds), ("outputs", outputs)):
+                for name, value in values.items():
+                    if not isinstance(value, np.ndarray) or value.dtype.kind == "O":
+                        raise InvalidArgumentError(f"'{name}' is no tensor of numbers; it cannot be frozen")
+                    arrays[f"{group}/{number}/{name}"] = value
+        sizes = [dict(c.binding) for c in self.cases]
+        dtypes = {k: a.dtype.name for k, a in arrays.items() if a.dtype.kind == "V"}
+        text = {
+            "format": FORMAT,
+            "dims": sizes,
+            "origins": [c.origin for c in self.cases],
+            "dtypes": dtypes,
+            **self.limits.to_json(),
+            "trace": _trace_to_json(self.trace),
+            "about": dict(self.about),
+        }
+        stored = {k: a.view(f"V{a.dtype.itemsize}") if k in dtypes else a for k, a in arrays.items()}
+        stored["golden"] = np.frombuffer(json.dumps(text).encode(), np.uint8)
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **stored)
+        write_whole(Path(path), buffer.getvalue())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Golden:
+        """Read the file.
+
+        Raises:
+            InvalidArgumentError: It cannot be read, or is no golden file.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as loaded:
+                arrays = {name: loaded[name] for name in loaded.files}
+            text = json.loads(arrays.pop("golden").tobytes())
+            if text["format"] != FORMAT:
+                raise ValueError(f"it has format {text['format']}, this Sardonyx reads {FORMAT}")
+            for key, name in text["dtypes"].items():
+                arrays[key] = arrays[key].view(_dtype(name))
+            cases: list[Case] = []
+            outputs: list[dict[str, Any]] = []
+            for number, (binding, origin) in enumerate(zip(text["dims"], text["origins"])):
+                cases.append(Case(origin, binding, _group(arrays, f"inputs/{number}/")))
+                outputs.append(_group(arrays, f"outputs/{number}/"))
+            limits, trace = Limits.from_json(text), _trace_from_json(text["trace"])
+            return Golden(tuple(cases), tuple(outputs), trace, limits, text["about"])
+        except (
+            OSError,
+            KeyError,
+            ValueError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as e:
+            reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e) or type(e).__name__
+            raise InvalidArgumentError(f"'{path}' is no golden file: {reason}") from e
+
+    def check(
+        self, model: str | os.PathLike[str], providers: Sequence[str] = ("cpu",), only: Sequence[str] | None = None
+    ) -> list[Drift]:
+        """Hold a model against the golden outputs, in every execution that can be tried.
+
+        Raises:
+            SardonyxError: The model cannot be read.
+        """
+        graph = OnnxModel.open(model).compile()
+        found: list[Drift] = []
+        for execution in executions(graph, model, providers, only):
+            if execution.run is None:
+                continue
+            for number, (case, expected) in enumerate(zip(self.cases, self.outputs)):
+                name = case.origin if len(self.cases) == 1 else f"case {number}"
+                try:
+                    actual = execution.run(case.feeds)
+                except SardonyxError as error:
+                    found.append(Drift(execution.name, name, (), str(error), self._culprit(graph, ())))
+                    continue
+                differences = [
+                    compare(n, expected[n], actual[n], self.limits)
+                    if n in actual
+                    else Difference(n, False, "the model has no such output", use=np.inf)
+                    for n in expected
+                ]
+                bad = [d.name for d in differences if not d.ok]
+                culprit = self._culprit(graph, bad) if bad else None
+                found.append(Drift(execution.name, name, tuple(differences), "", culprit))
+        return found
+
+    def _culprit(self, graph: ModelGraph, bad: Sequence[str]) -> Culprit | None:
+        case = self.cases[0]
+        try:
+            arrays = graph.bind_inputs("check", {n: case.feeds[n] for n in graph.input_names() if n in case.feeds})
+        except SardonyxError:
+            return None
+        now = observe(graph.module, arrays, graph.output_names())
+        dropped = [n for n in bad if n not in now.outputs]
+        if dropped and dropped[0] in self.trace.outputs:
+            maker = next((s for s in self.trace.steps if self.trace.outputs[dropped[0]] in s.makes), None)
+            if maker is not None:
+                why = f"made the output '{dropped[0]}', which the model lacks"
+                return Culprit(maker.name, maker.operator, maker.location, dropped[0], np.inf, 0.0, why)
+        return locate(self.trace, now, bad or graph.output_names(), self.limits.precision)
+
+
+def freeze(verification: Verification, model: str | os.PathLike[str]) -> Golden:
+    """A golden test of a model: the inputs that it was verified on, with the outputs of its source.
+
+    Raises:
+        InvalidArgumentError: The verification failed.
+    """
+    if not verification.ok or not verification.records:
+        raise InvalidArgumentError("what is not verified is not frozen", hint="see what `sardonyx verify` says")
+    graph = OnnxModel.open(model).compile()
+    cases = tuple(case for case, _ in verification.records)
+    arrays = graph.bind_inputs("freeze", {n: v for n, v in cases[0].feeds.items() if n in graph.input_names()})
+    trace = observe(graph.module, arrays, graph.output_names())
+    about = {
+        "model": Path(model).name,
+        "model_sha256": file_digest(model),
+        "source": verification.source,
+        "versions": versions(),
+    }
+    return Golden(cases, tuple(outputs for _, outputs in verification.records), trace, verification.limits, about)
+
+
+def _group(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name))
+
+
+def _trace_to_json(trace: Trace) -> dict[str, Any]:
+    return {
+        "steps": [[s.name, s.operator, s.location, list(s.reads), list(s.makes)] for s in trace.steps],
+        "prints": [None if p is None else p.to_json() for p in trace.prints],
+        "names": list(trace.names),
+        "inputs": list(trace.inputs),
+        "outputs": trace.outputs,
+    }
+
+
+def _trace_from_json(data: Mapping[str, Any]) -> Trace:
+    steps = [Step(name, op, where, tuple(reads), tuple(makes)) for name, op, where, reads, makes in data["steps"]]
+    prints = [None if p is None else Fingerprint.from_json(p) for p in data["prints"]]
+    return Trace(tuple(steps), tuple(prints), tuple(data["names"]), tuple(data["inputs"]), dict(data["outputs"]))

@@ -1,0 +1,241 @@
+"""The inputs of a verification: the user's (npz, npy, a Python generator), or generated ones that the graph can take."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from sardonyx.dialects.attributes import dims_of
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.module import input_names, main_function
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.spec import TensorSpec
+from sardonyx.frontend.verify.bindings import Binding, shape_of
+
+Array = np.ndarray[Any, Any]
+Feeds = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs by name, and where they come from: a file, a generator, or a seed and the sizes of dims."""
+
+    origin: str
+    binding: Binding
+    feeds: Feeds
+
+
+# ---- generated
+
+
+def generate(module: ModuleOp, specs: Sequence[TensorSpec], binding: Binding, seed: int) -> dict[str, Array]:
+    """Inputs for these sizes: normal numbers, and integers in the range that the graph can use them in.
+
+    The same seed, name and shape give the same numbers.
+
+    Raises:
+        InvalidArgumentError: An input is a sequence, an optional, or of unknown rank.
+    """
+    arguments = dict(zip(input_names(module), main_function(module).body.block.args))
+    found: dict[str, Array] = {}
+    for spec in specs:
+        if spec.container is not None:
+            raise InvalidArgumentError(
+                f"inputs for '{spec.name}' ({spec}) are not generated",
+                hint="give inputs with --inputs FILE.py:FUNCTION",
+            )
+        shape = shape_of(spec, binding)
+        generator = np.random.default_rng([seed, zlib.crc32(spec.name.encode())])
+        found[spec.name] = _array(spec.name, spec.dtype, shape, arguments.get(spec.name), binding, generator)
+    return found
+
+
+def _array(
+    name: str,
+    dtype: DType,
+    shape: tuple[int, ...],
+    argument: SSAValue | None,
+    binding: Binding,
+    generator: np.random.Generator,
+) -> Array:
+    if dtype.kind == "s":
+        words = np.array([f"text{i}" for i in range(8)], object)
+        return words[generator.integers(0, len(words), shape)]
+    if dtype.kind == "b":
+        return np.asarray(generator.integers(0, 2, shape), bool)
+    if dtype.kind in "iu":
+        low, high = _integer_range(name, argument, binding)
+        bits = dtype.bits - (dtype.kind == "i")
+        return np.asarray(generator.integers(low, min(high, 2**bits - 1) + 1, shape)).astype(dtype.numpy)
+    return np.asarray(generator.standard_normal(shape)).astype(dtype.numpy)
+
+
+_SHAPE_OPERANDS = {
+    "sx.reshape": (1,),
+    "sx.expand": (1,),
+    "sx.range": (0, 1, 2),
+    "sx.tile": (1,),
+    "sx.constant_of_shape": (0,),
+    "sx.loop": (0,),
+    "sx.slice": (1, 2, 3, 4),
+    "sx.pad": (1,),
+    "sx.top_k": (1,),
+}
+"""Operands that say how large something is."""
+_INDEXED = {"sx.gather": 1, "sx.gather_elements": 1, "sx.scatter_elements": 1}
+_PASSING = {
+    "sx.cast",
+    "sx.reshape",
+    "sx.unsqueeze",
+    "sx.squeeze",
+    "sx.expand",
+    "sx.transpose",
+    "sx.identity",
+    "sx.concat",
+    "sx.slice",
+    "sx.flatten",
+    "sx.split",
+    "sx.where",
+}
+"""Ops whose results hold the values of their first operands."""
+
+
+def _integer_range(name: str, argument: SSAValue | None, binding: Binding) -> tuple[int, int]:
+    """The smallest and largest number that the graph can take, by what reads it."""
+    low, high = 0, 9
+    if "mask" in name.lower():
+        low, high = 0, 1
+    seen: set[SSAValue] = set()
+    waiting = [] if argument is None else [argument]
+    limits: list[int] = []
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            op, place = use.operation, use.index
+            if _INDEXED.get(op.name) == place:
+                limits.append(_extent(op, binding) - 1)
+            elif place in _SHAPE_OPERANDS.get(op.name, ()):
+                low, high = 1, 4
+            elif op.name in _PASSING:
+                waiting.extend(op.results)
+    if limits:
+        return 0, max(min(limits), 0)
+    return low, high
+
+
+def _extent(op: Any, binding: Binding) -> int:
+    """How many elements an indexing op chooses from; 1 where that is not known."""
+    dims = dims_of(op.operands[0])
+    axis = getattr(op, "axis", None)
+    at = int(axis.value.data) if axis is not None else 0
+    if dims is None or not -len(dims) <= at < len(dims):
+        return 1
+    try:
+        return dims[at].evaluate(dict(binding))
+    except (KeyError, InvalidArgumentError):
+        return 1
+
+
+# ---- the user's
+
+
+def load_cases(source: str | os.PathLike[str], names: Sequence[str]) -> list[Case]:
+    """Cases from `.npz` (one case by input name, or several as `case/name`) or `.npy` (for the only input).
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, or lacks an input.
+    """
+    path = Path(source)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidArgumentError(f"the inputs '{path}' cannot be read: {error}") from error
+    if isinstance(loaded, np.ndarray):
+        if len(names) != 1:
+            raise InvalidArgumentError(
+                f"'{path}' holds one array, but there are {len(names)} inputs", hint="save them by name in an .npz file"
+            )
+        return [Case(str(path), {}, {names[0]: loaded})]
+    with loaded:
+        try:
+            arrays = {key: loaded[key] for key in loaded.files}
+        except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            raise InvalidArgumentError(f"the inputs '{path}' cannot be read: {error}") from error
+    if all(name in arrays for name in names):
+        return [Case(str(path), {}, {name: arrays[name] for name in names})]
+    grouped: dict[str, dict[str, Array]] = {}
+    for key, array in arrays.items():
+        group, separator, name = key.partition("/")
+        if separator:
+            grouped.setdefault(group, {})[name] = array
+    cases: list[Case] = []
+    for group, feeds in grouped.items():
+        missing = [name for name in names if name not in feeds]
+        if missing:
+            raise InvalidArgumentError(f"the case '{group}' of '{path}' has no array '{missing[0]}'")
+        cases.append(Case(f"{path}:{group}", {}, {name: feeds[name] for name in names}))
+    if not cases:
+        missing = next(name for name in names if name not in arrays)
+        raise InvalidArgumentError(f"'{path}' has no array '{missing}'", hint=f"the inputs are {', '.join(names)}")
+    return cases
+
+
+def cases_of_generator(
+    function: Callable[..., Any], bindings: Sequence[Binding], names: Sequence[str], seed: int, origin: str
+) -> Iterator[Case]:
+    """Cases from a user's function: called for each binding, with the sizes as keywords that it takes.
+
+    It gives a dict by name, a list in the inputs' order, or yields several.
+    It may take `seed` too.
+
+    Raises:
+        InvalidArgumentError: It fails, or gives something else.
+    """
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        parameters = {}
+    every = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    taken = [b for b in (bindings or [{}])]
+    if not every and not any(name in parameters for b in taken for name in b):
+        taken = taken[:1] if taken and not taken[0] else [{}]
+    for binding in taken:
+        keywords = {k: v for k, v in {**binding, "seed": seed}.items() if every or k in parameters}
+        try:
+            given = function(**keywords)
+            found = list(given) if inspect.isgenerator(given) else [given]
+        except Exception as error:
+            raise InvalidArgumentError(f"{origin} failed: {type(error).__name__}: {error}") from error
+        for index, entry in enumerate(found):
+            if not isinstance(entry, Mapping):
+                values = list(entry) if isinstance(entry, list | tuple) else [entry]
+                if len(values) != len(names):
+                    raise InvalidArgumentError(f"{origin} gives {len(values)} inputs, expected {len(names)}")
+                entry = dict(zip(names, values))
+            missing = [name for name in names if name not in entry]
+            if missing:
+                raise InvalidArgumentError(f"{origin} gives no input '{missing[0]}'")
+            feeds = {name: _plain(entry[name]) for name in names}
+            yield Case(f"{origin}[{index}]" if len(found) > 1 else origin, binding, feeds)
+
+
+def _plain(value: Any) -> Any:
+    """An array of what the user gave; sequences and optionals as they are."""
+    if value is None or isinstance(value, list):
+        return value
+    if hasattr(value, "detach"):  # a tensor of torch that requires a gradient has no __array__
+        value = value.detach().cpu()
+    return np.asarray(value)

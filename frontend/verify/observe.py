@@ -1,0 +1,189 @@
+"""What every node of a graph computes, in short: fingerprints of all values of a reference run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from sardonyx.dialects.evaluate import EvalContext, evaluate_op
+from sardonyx.dialects.module import main_function
+from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.errors import SardonyxError
+from sardonyx.frontend.naming import Names
+
+Array = np.ndarray[Any, Any]
+SAMPLES = 61
+"""How many elements of a value a fingerprint keeps; a prime, so that its stride meets all residues."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A value in short: its shape, some of its elements, its largest finite magnitude, and how many are not finite."""
+
+    shape: tuple[int, ...]
+    samples: Array
+    largest: float
+    mean: float
+    odd: int
+
+    @staticmethod
+    def of(value: Any) -> Fingerprint | None:
+        """None for what is no tensor of numbers."""
+        if not isinstance(value, np.ndarray) or value.dtype.kind in "OSU":
+            return None
+        flat = value.reshape(-1).astype(np.float64)
+        places = np.linspace(0, flat.size - 1, min(SAMPLES, flat.size)).astype(np.int64)
+        finite = np.isfinite(flat)
+        good = flat if finite.all() else flat[finite]
+        largest = float(np.abs(good).max()) if good.size else 0.0
+        mean = float(good.mean()) if good.size else 0.0
+        return Fingerprint(value.shape, flat[places], largest, mean, int(flat.size - good.size))
+
+    def distance(self, other: Fingerprint) -> float:
+        """How far apart two values are, as a share of the larger magnitude; 1 and more: not the same at all."""
+        if self.shape != other.shape:
+            return np.inf
+        if self.odd != other.odd:
+            return np.inf
+        scale = max(self.largest, other.largest)
+        if not self.samples.size or scale == 0:
+            return 0.0
+        a, b = self.samples, other.samples
+        odd = ~np.isfinite(a)
+        if odd.any() and not np.array_equal(a[odd], b[odd], equal_nan=True):
+            return np.inf
+        far = np.abs(a[~odd] - b[~odd])
+        return max(float(far.max()) if far.size else 0.0, abs(self.mean - other.mean)) / scale
+
+    def to_json(self) -> list[Any]:
+        return [list(self.shape), [float(v) for v in self.samples], self.largest, self.mean, self.odd]
+
+    @staticmethod
+    def from_json(data: Sequence[Any]) -> Fingerprint:
+        shape, samples, largest, mean, odd = data
+        return Fingerprint(tuple(shape), np.asarray(samples, np.float64), float(largest), float(mean), int(odd))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node of a run: its name, operator and origin, the values that it reads and makes.
+
+    Values are numbered; inputs that are constants, or computed from constants alone, are left out.
+    """
+
+    name: str
+    operator: str
+    location: str | None
+    reads: tuple[int, ...]
+    makes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A reference run in short.
+
+    Attributes:
+        steps: The nodes in order.
+        prints: The fingerprint of each value, by number; None for what has none.
+        names: The value's name, by number.
+        inputs: The numbers of the graph's inputs.
+        outputs: The numbers of its outputs, by name.
+        failed: The name of the node that refused the data, and its error, where one did.
+    """
+
+    steps: tuple[Step, ...]
+    prints: tuple[Fingerprint | None, ...]
+    names: tuple[str, ...]
+    inputs: tuple[int, ...]
+    outputs: dict[str, int]
+    failed: tuple[str, str] | None = None
+
+
+def observe(module: ModuleOp, arrays: Sequence[Any], output_names: Sequence[str]) -> Trace:
+    """Run a graph by the reference on its inputs in order, and note every value. A value is dropped after its last use.
+
+    What goes wrong in a node ends the run; the trace says where.
+    """
+    block = main_function(module).body.block
+    known = Names.of(module)
+    numbers: dict[SSAValue, int] = {}
+    prints: list[Fingerprint | None] = []
+    names: list[str] = []
+
+    def note(value: SSAValue, content: Any) -> int:
+        numbers[value] = len(prints)
+        prints.append(Fingerprint.of(content))
+        names.append(known.values.get(value, ""))
+        return numbers[value]
+
+    ctx = EvalContext()
+    for argument, array in zip(block.args, arrays, strict=True):
+        ctx.values[argument] = array
+        note(argument, array)
+    inputs = tuple(range(len(prints)))
+    last_use = _last_uses(block.ops)
+    constant: set[SSAValue] = set()
+    steps: list[Step] = []
+    failed: tuple[str, str] | None = None
+    outputs: dict[str, int] = {}
+    for op in block.ops:
+        if isinstance(op, func.ReturnOp):
+            outputs = {n: numbers[v] for n, v in zip(output_names, op.operands) if v in numbers}
+            break
+        try:
+            evaluate_op(op, ctx)
+        except SardonyxError as error:
+            failed = known.nodes.get(op, op.name), error.message
+            break
+        reads = {o: None for o in _operands(op)}
+        if isinstance(op, ConstantOp) or (reads and all(o in constant for o in reads)):
+            constant.update(op.results)
+        if not isinstance(op, ConstantOp):
+            made = tuple(note(result, ctx.values[result]) for result in op.results)
+            taken = tuple(numbers[o] for o in reads if o in numbers and o not in constant)
+            steps.append(Step(known.nodes.get(op, op.name), op.name, _origin(op), taken, made))
+        for value in last_use.get(op, ()):
+            ctx.values.pop(value, None)
+    for value in block.args:
+        for name, output in zip(output_names, _returned(block)):
+            if output is value:
+                outputs.setdefault(name, numbers[value])
+    return Trace(tuple(steps), tuple(prints), tuple(names), inputs, outputs, failed)
+
+
+def _returned(block: Any) -> Sequence[SSAValue]:
+    last = block.last_op
+    return last.operands if isinstance(last, func.ReturnOp) else ()
+
+
+def _operands(op: Operation) -> list[SSAValue]:
+    """What an op reads, in its regions included."""
+    found = list(op.operands)
+    for region in op.regions:
+        for inner in region.walk():
+            found.extend(o for o in inner.operands)
+    return found
+
+
+def _last_uses(ops: Any) -> dict[Operation, list[SSAValue]]:
+    """By op, the values that nothing behind it reads."""
+    last: dict[SSAValue, Operation] = {}
+    for op in ops:
+        for operand in _operands(op):
+            last[operand] = op
+    found: dict[Operation, list[SSAValue]] = {}
+    for value, op in last.items():
+        found.setdefault(op, []).append(value)
+    return found
+
+
+def _origin(op: Operation) -> str | None:
+    from sardonyx.dialects import locations
+
+    return locations.describe(op.location)

@@ -1,0 +1,225 @@
+"""What a model is held against: a callable over arrays, a traced graph, another model, or recorded outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sardonyx.backends.onnx.parity import installed_providers, ort_session
+from sardonyx.errors import ExecutionError, InvalidArgumentError, SardonyxError
+from sardonyx.frontend.graph import ModelGraph
+from sardonyx.frontend.onnx.model import OnnxModel
+from sardonyx.frontend.verify.inputs import Feeds, load_cases
+
+Outputs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a model is held against.
+
+    Attributes:
+        name: What it is called in reports.
+        kind: 'function', 'graph', 'onnx', 'torch' or 'recorded'.
+        run: Gives the outputs for inputs by name: by name, or in the model's order. Raises `ExecutionError`.
+        graph: Its graph, where it has one: differences are then traced to a node.
+        digest: The hash of what it is made of; None where that is not known (a function in memory).
+    """
+
+    name: str
+    kind: str
+    run: Callable[[Feeds], Outputs | Sequence[Any]]
+    graph: ModelGraph | None = None
+    digest: str | None = None
+
+
+def source_of(given: Any, input_names: Sequence[str]) -> Source:
+    """The source that an object, or the path of a model or of recorded outputs, stands for.
+
+    Args:
+        given: A graph, a model, a path to `.onnx`, `.npz` or `.npy`, a module of torch, or a callable over arrays.
+        input_names: The inputs of the model to be verified, in order.
+
+    Raises:
+        InvalidArgumentError: It is none of these.
+    """
+    if isinstance(given, Source):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return _of_path(Path(given))
+    if isinstance(given, OnnxModel):
+        given = given.compile()
+    if isinstance(given, ModelGraph):
+        return graph_source(given, f"graph '{given.name}'")
+    if _is_torch_module(given):
+        return _torch_source(given)
+    if callable(given):
+        return _callable_source(given, input_names)
+    raise InvalidArgumentError(
+        f"a source is a callable, a graph, a model or a file, not {type(given).__name__}",
+        hint="a Python function takes the inputs as arrays and gives the outputs",
+    )
+
+
+def graph_source(graph: ModelGraph, name: str, digest: str | None = None) -> Source:
+    """A graph, as the reference evaluates it."""
+
+    def run(feeds: Feeds) -> Outputs:
+        results = graph.evaluate({n: feeds[n] for n in graph.input_names() if n in feeds})
+        return dict(zip(graph.output_names(), map(plain, results)))
+
+    return Source(name, "graph", run, graph, digest)
+
+
+def plain(value: Any) -> Any:
+    """A result as arrays: tensors of any framework; sequences entry by entry; maps and None as they are."""
+    if value is None or isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, Mapping):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":  # NumPy knows no such dtype, and torch does not convert it
+            import ml_dtypes
+
+            return value.view(_torch().int16).numpy().view(ml_dtypes.bfloat16)
+        return value.numpy()
+    return np.asarray(value)
+
+
+def _torch() -> Any:
+    """torch, which whoever made a module or a tensor of it has imported."""
+    return sys.modules["torch"]
+
+
+def _of_path(path: Path) -> Source:
+    if path.suffix in (".npz", ".npy"):
+        return _recorded(path)
+    if path.suffix not in (".onnx", ".onnxtxt", ".json"):
+        raise InvalidArgumentError(
+            f"'{path}' is no source", hint="a source is FILE.py:NAME, FILE.onnx, or recorded outputs in FILE.npz"
+        )
+    graph = OnnxModel.open(path).compile()
+    digest = file_digest(path)
+    if path.suffix != ".onnx" or "CPUExecutionProvider" not in installed_providers():
+        return graph_source(graph, str(path), digest)
+    session = ort_session(path, optimize=False)
+
+    def run(feeds: Feeds) -> Outputs:
+        wanted = {name: feeds[name] for name in graph.input_names() if name in feeds}
+        return dict(zip(graph.output_names(), session(wanted)))
+
+    return Source(str(path), "onnx", run, graph, digest)
+
+
+def _recorded(path: Path) -> Source:
+    """Outputs that were saved: those of the only case, or `case/name` in the cases' order."""
+    with_names = np.load(path, allow_pickle=False) if path.suffix == ".npz" else None
+    if with_names is not None:
+        with with_names:
+            keys = list(with_names.files)
+        names = list(dict.fromkeys(key.partition("/")[2] or key for key in keys))
+        cases = load_cases(path, names)
+    else:
+        cases = load_cases(path, ["output"])
+    waiting = iter(cases)
+
+    def run(feeds: Feeds) -> Outputs | Sequence[Any]:
+        case = next(waiting, None)
+        if case is None:
+            raise InvalidArgumentError(f"'{path}' records the outputs of {len(cases)} cases, but there are more inputs")
+        return dict(case.feeds) if with_names is not None else list(case.feeds.values())
+
+    return Source(str(path), "recorded", run, None, file_digest(path))
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file's bytes."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise InvalidArgumentError(f"'{path}' cannot be read: {error.strerror or error}") from error
+    return digest.hexdigest()
+
+
+def _callable_source(function: Callable[..., Any], input_names: Sequence[str]) -> Source:
+    name = getattr(function, "__qualname__", type(function).__name__)
+    by_keyword = _takes_names(function, input_names)
+
+    def run(feeds: Feeds) -> Outputs | Sequence[Any]:
+        try:
+            given = {n: feeds[n] for n in input_names if n in feeds}
+            result = function(**given) if by_keyword else function(*given.values())
+        except SardonyxError:
+            raise
+        except Exception as error:
+            raise ExecutionError(f"the source '{name}' failed: {type(error).__name__}: {error}") from error
+        return flatten(result)
+
+    return Source(name, "function", run)
+
+
+def _takes_names(function: Callable[..., Any], names: Sequence[str]) -> bool:
+    """Whether the function's parameters are called as the inputs are."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+    taken = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return bool(names) and set(names) <= set(taken)
+
+
+def _is_torch_module(given: object) -> bool:
+    return any(c.__module__.startswith("torch.nn.") and c.__name__ == "Module" for c in type(given).__mro__)
+
+
+def _torch_source(module: Any) -> Source:
+    name = type(module).__name__
+
+    def run(feeds: Feeds) -> Outputs | Sequence[Any]:
+        torch = _torch()
+        tensors = [torch.from_numpy(np.array(v)) if isinstance(v, np.ndarray) else v for v in feeds.values()]
+        before = module.training
+        module.eval()
+        try:
+            with torch.no_grad():
+                return flatten(module(*tensors))
+        except Exception as error:
+            raise ExecutionError(f"the module '{name}' failed: {type(error).__name__}: {error}") from error
+        finally:
+            module.train(before)
+
+    return Source(name, "torch", run)
+
+
+def flatten(result: Any) -> Outputs | list[Any]:
+    """The tensors of what a source returned: a mapping by name, else in order, nested containers opened."""
+    if isinstance(result, Mapping):
+        values = {str(k): v for k, v in result.items() if v is not None}
+        if all(not isinstance(v, Mapping | list | tuple) for v in values.values()):
+            return {k: plain(v) for k, v in values.items()}
+        return [leaf for value in values.values() for leaf in _leaves(value)]
+    return _leaves(result)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [leaf for entry in value.values() for leaf in _leaves(entry)]
+    if isinstance(value, list | tuple):
+        return [leaf for entry in value for leaf in _leaves(entry)]
+    return [plain(value)]

@@ -1,0 +1,54 @@
+"""Objects of the user's Python files, as the command line names them: `FILE.py:NAME`."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any, TextIO
+
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.passes.registry import unknown
+from sardonyx.tools.modules import blaming, execute_file, importable
+
+
+def is_object(source: str) -> bool:
+    """Whether the text names an object of a Python file."""
+    path, separator, name = source.rpartition(":")
+    return bool(separator) and path.endswith(".py") and name.isidentifier()
+
+
+def load_object(source: str, output: TextIO) -> Any:
+    """The object `NAME` of `FILE.py`. What the file prints goes to `output`.
+
+    Raises:
+        InvalidArgumentError: The file or the name is not there, or the file fails.
+    """
+    path_text, _, name = source.rpartition(":")
+    path = Path(path_text)
+    if not path.is_file():
+        raise InvalidArgumentError(f"there is no file '{path}'")
+    with contextlib.redirect_stdout(output), importable(path.parent), blaming(path, f"importing '{path}' failed"):
+        module = execute_file(path)
+    if not hasattr(module, name):
+        own = [n for n in vars(module) if not n.startswith("_")]
+        raise unknown(f"name in '{path}' called", name, own, None)
+    return getattr(module, name)
+
+
+def load_source(source: str, output: TextIO) -> Any:
+    """What a source names, as `verify` takes it: a function of a file (traced where it has a signature), or a path."""
+    if not is_object(source):
+        if source.endswith(".py"):
+            raise InvalidArgumentError(f"'{source}' names no function", hint=f"write {source}:FUNCTION")
+        return source
+    found = load_object(source, output)
+    if callable(found) and hasattr(found, "__sardonyx_signature__"):
+        from sardonyx.frontend.signature import stored_signature
+        from sardonyx.frontend.trace import trace
+        from sardonyx.frontend.verify.sources import file_digest, graph_source
+
+        path, _, name = source.rpartition(":")
+        with blaming(Path(path), f"tracing '{name}' failed"):
+            graph = trace(found, stored_signature(found), name=name).graph
+        return graph_source(graph, source, file_digest(path))
+    return found

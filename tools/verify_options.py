@@ -1,0 +1,93 @@
+"""Options that `verify`, `golden`, `export` and `report` share, and how they become arguments of `verify`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.objects import is_object, load_object
+
+
+def add_verify_options(parser: argparse.ArgumentParser) -> None:
+    """Inputs, sizes, executions and limits."""
+    parser.add_argument(
+        "--inputs",
+        metavar="FILE",
+        help="inputs: FILE.npz or FILE.npy, or FILE.py:FUNCTION, called with each binding's sizes (default: generated)",
+    )
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=SIZES", help="sizes to try a dim at: batch=1,8,32"
+    )
+    parser.add_argument(
+        "--ep",
+        action="append",
+        metavar="NAME",
+        help="onnxruntime's execution provider: cpu (default), cuda, tensorrt, openvino, ...",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=("reference", "native", "onnxruntime"),
+        help="try these executions alone",
+    )
+    parser.add_argument("--rtol", type=float, help="relative limit for floats (float32: 1e-3)")
+    parser.add_argument("--atol", type=float, help="absolute limit for floats (float32: 1e-5)")
+    parser.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="FILE.py:FUNCTION[>=X]",
+        help="a task metric over expected and actual outputs; with a bound it must hold",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of generated inputs (0)")
+
+
+def verify_arguments(options: argparse.Namespace, output: TextIO) -> dict[str, Any]:
+    """The keyword arguments of `verify`."""
+    return {
+        "inputs": load_inputs(options.inputs, output),
+        "dims": options.dim,
+        "providers": options.ep or ["cpu"],
+        "only": options.only,
+        "rtol": options.rtol,
+        "atol": options.atol,
+        "metrics": {name: function for name, (function, _) in metrics_of(options.metric, output).items()},
+        "seed": options.seed,
+    }
+
+
+def load_inputs(given: str | None, output: TextIO) -> Any:
+    """Inputs as `verify` takes them."""
+    return load_object(given, output) if given is not None and is_object(given) else given
+
+
+Bound = Callable[[float], bool]
+
+
+def metrics_of(texts: list[str], output: TextIO) -> Mapping[str, tuple[Callable[..., Any], Bound | None]]:
+    """Metrics by the texts that name them, with their bounds.
+
+    Raises:
+        InvalidArgumentError: A text is malformed.
+    """
+    found: dict[str, tuple[Callable[..., Any], Bound | None]] = {}
+    for text in texts:
+        source, bound = text, None
+        for sign in (">=", "<="):
+            if sign in text:
+                source, _, limit = text.partition(sign)
+                bound = _bound(text, sign, limit)
+        if not is_object(source):
+            raise InvalidArgumentError(f"'{source}' names no function", hint="write --metric FILE.py:FUNCTION")
+        found[text] = load_object(source, output), bound
+    return found
+
+
+def _bound(text: str, sign: str, limit: str) -> Bound:
+    try:
+        value = float(limit)
+    except ValueError:
+        raise InvalidArgumentError(f"'{text}' has no number behind {sign}") from None
+    return (lambda v: v >= value) if sign == ">=" else (lambda v: v <= value)
