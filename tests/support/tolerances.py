@@ -83,6 +83,10 @@ allow(CONTRACTIONS, ulps=8.0, of_largest=8.0, signed=False)
 allow(CONTRACTIONS, "float16 bfloat16", ulps=1.0, of_largest=1.0, signed=False)
 allow("max_pool global_max_pool", signed=False)
 
+SAMPLED = "resize grid_sample roi_align affine_grid col2im lp_pool global_lp_pool deform_conv"
+allow(SAMPLED, ulps=8.0, of_largest=8.0, signed=False)
+allow(SAMPLED, "float16 bfloat16", ulps=1.0, of_largest=1.0, signed=False)
+
 
 def tolerance(op: str, dtype: str) -> Tolerance:
     """The tolerance of an op (`sx.` may lead its name) for results of a dtype."""

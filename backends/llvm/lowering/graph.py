@@ -42,6 +42,7 @@ FAMILIES = (
     "cumsum",
     "layer_norm",
     "norm",
+    "resize",
 )
 """The modules of this package that register lowerings; a new family is one word here."""
 
