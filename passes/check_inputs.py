@@ -136,7 +136,7 @@ def _value(
     if dtype.kind in "iu" and attempt < 2:
         for use in _roles(argument):
             found = use(shape, bindings, rng)
-            if found is not None:
+            if found is not None and np.shape(found) == shape:
                 return np.asarray(found).astype(dtype.numpy)
     return array_of(dtype, shape, kind, attempt, rng)
 
@@ -252,7 +252,7 @@ def _known(dim: Dim, bindings: Mapping[str, int]) -> int | None:
 def _role(op: SxOp, name: str) -> Role | None:
     """What the op wants of the integers of an operand; None where it takes any."""
     if name in ("indices", "write_indices") and op.name in _INDEXED:
-        axis = 0 if op.attr("axis") is None else op.attr("axis")
+        axis = (-2 if op.name == "sx.tensor_scatter" else 0) if op.attr("axis") is None else op.attr("axis")
         return lambda shape, bound, rng: _indices(op, axis, shape, bound, rng)
     if name in ("shape", "sizes"):
         return lambda shape, bound, rng: _shape(op, shape, bound)
@@ -285,9 +285,13 @@ def _indices(op: SxOp, axis: int, shape: tuple[int, ...], bound: Mapping[str, in
     extent = _extent(op, data, axis, bound)
     if not extent:
         return np.zeros(shape)
-    if "scatter" in op.name:
-        order = np.argsort(rng.random((*shape[:axis], extent, *shape[axis + 1 :])), axis) if shape else np.zeros(())
-        fits = shape and shape[axis] <= extent
+    if op.name == "sx.tensor_scatter":
+        written = _extent(op, op.operands[1], axis, bound)
+        return rng.integers(0, max(1, extent - (written or 0) + 1), shape)
+    if "scatter" in op.name and len(shape) == rank_of(data):
+        axis %= len(shape)
+        order = np.argsort(rng.random((*shape[:axis], extent, *shape[axis + 1 :])), axis)
+        fits = shape[axis] <= extent
         return np.take(order, np.arange(shape[axis]), axis) if fits else rng.integers(0, extent, shape)
     return rng.integers(-extent, extent, shape)
 

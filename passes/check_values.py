@@ -93,10 +93,19 @@ class _Perturbed(dict[Any, Any]):
 
 
 def run_function(function: FuncOp, inputs: Inputs, rng: np.random.Generator | None = None) -> list[Value]:
-    """The function's outputs, then what its buffers hold afterwards, in the order of their names."""
+    """The function's outputs, then what its buffers hold afterwards, in the order of their names.
+
+    Raises:
+        SardonyxError: The reference refuses these inputs, or fails on them.
+    """
     ctx = CheckContext(rng)
     ctx.states = dict(inputs.states)
-    outputs = evaluate_function(function, list(inputs.values), ctx=ctx)
+    try:
+        outputs = evaluate_function(function, list(inputs.values), ctx=ctx)
+    except SardonyxError:
+        raise
+    except Exception as error:  # a defect of the reference, or of an evaluator that a user registered
+        raise ExecutionError(f"the reference failed: {type(error).__name__}: {error}") from error
     return [*outputs, *(ctx.updates[name] for name in sorted(ctx.updates))]
 
 

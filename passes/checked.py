@@ -174,6 +174,12 @@ class PassChecker:
         self.ctx = ctx
         self._known: dict[str, _Baseline] = {}
 
+    def wants(self, module: ModuleOp) -> bool:
+        """Whether any function of the module can be checked."""
+        return any(
+            why_unchecked(function, self.options.max_elements) is None for function in functions_of(module).values()
+        )
+
     def check(self, pass_: ModulePass, before: ModuleOp, after: ModuleOp) -> CheckReport:
         """Compare a module before a pass with what the pass made of it.
 

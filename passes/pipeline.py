@@ -233,6 +233,8 @@ class PassManager:
         run = PassRun(ctx, pass_.name, self.verify_rewrites, self.listener, self.keep_declines)
         before = None if isinstance(pass_, SxPass) else snapshot(module)
         checker = self._checker
+        if checker is not None and not checker.wants(module):
+            checker = None
         original = module.clone() if checker is not None else module
         start = time.perf_counter()
         try:

@@ -24,6 +24,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Compiled objects go to a cache of the run's own; workers and child processes inherit it.
     if "SARDONYX_CACHE_DIR" not in os.environ:
         config.stash[_OURS] = os.environ["SARDONYX_CACHE_DIR"] = tempfile.mkdtemp(prefix="sardonyx-cache-")
+    # Whatever a test does, what passes change is evaluated before and after (docs/checked-passes.md): one set of
+    # inputs, and not for what is large. Child processes inherit it. SARDONYX_CHECK_PASSES=0 switches it off.
+    os.environ.setdefault("SARDONYX_CHECK_PASSES", "1:20000")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
