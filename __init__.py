@@ -195,6 +195,53 @@ if TYPE_CHECKING:
         take as take,
         take_along_axis as take_along_axis,
     )
+    from sardonyx.frontend.functions.inplace import (
+        abs_ as abs_,
+        add_ as add_,
+        bitwise_and_ as bitwise_and_,
+        bitwise_or_ as bitwise_or_,
+        bitwise_xor_ as bitwise_xor_,
+        ceil_ as ceil_,
+        clamp_ as clamp_,
+        clip_ as clip_,
+        copy_ as copy_,
+        cos_ as cos_,
+        div_ as div_,
+        divide_ as divide_,
+        exp_ as exp_,
+        fill_ as fill_,
+        floor_ as floor_,
+        floor_divide_ as floor_divide_,
+        gelu_ as gelu_,
+        log_ as log_,
+        logical_and_ as logical_and_,
+        logical_not_ as logical_not_,
+        logical_or_ as logical_or_,
+        maximum_ as maximum_,
+        minimum_ as minimum_,
+        mul_ as mul_,
+        multiply_ as multiply_,
+        neg_ as neg_,
+        negative_ as negative_,
+        pow_ as pow_,
+        reciprocal_ as reciprocal_,
+        relu_ as relu_,
+        remainder_ as remainder_,
+        round_ as round_,
+        rsqrt_ as rsqrt_,
+        sigmoid_ as sigmoid_,
+        sign_ as sign_,
+        silu_ as silu_,
+        sin_ as sin_,
+        softplus_ as softplus_,
+        sqrt_ as sqrt_,
+        square_ as square_,
+        sub_ as sub_,
+        subtract_ as subtract_,
+        tanh_ as tanh_,
+        trunc_ as trunc_,
+        zero_ as zero_,
+    )
     from sardonyx.frontend.functions.joining import (
         chunk as chunk,
         concat as concat,
@@ -408,6 +455,12 @@ _NAMES = {
         "subtract sum_of tan tanh true_divide trunc where"
     ),
     "sardonyx.frontend.functions.gathering": "gather gather_elements gather_nd slice take take_along_axis",
+    "sardonyx.frontend.functions.inplace": (
+        "abs_ add_ bitwise_and_ bitwise_or_ bitwise_xor_ ceil_ clamp_ clip_ copy_ cos_ div_ divide_ exp_ "
+        "fill_ floor_ floor_divide_ gelu_ log_ logical_and_ logical_not_ logical_or_ maximum_ minimum_ mul_ "
+        "multiply_ neg_ negative_ pow_ reciprocal_ relu_ remainder_ round_ rsqrt_ sigmoid_ sign_ silu_ sin_ "
+        "softplus_ sqrt_ square_ sub_ subtract_ tanh_ trunc_ zero_"
+    ),
     "sardonyx.frontend.functions.joining": "chunk concat concatenate flip pad repeat roll split stack tile unstack",
     "sardonyx.frontend.functions.linalg": "det dot einsum gemm linear matmul matrix_transpose outer tensordot vecdot",
     "sardonyx.frontend.functions.nn": (

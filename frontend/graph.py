@@ -10,7 +10,7 @@ import difflib
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import IO, Any, NoReturn
@@ -22,7 +22,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.evaluate import evaluate_function
+from sardonyx.dialects.evaluate import EvalContext, evaluate_function
 from sardonyx.dialects.module import (
     GRAPH_NAME,
     get_opset,
@@ -41,6 +41,7 @@ from sardonyx.frontend.naming import Names
 from sardonyx.frontend.nested import arrays_in, map_arrays
 from sardonyx.frontend.nodes import Node
 from sardonyx.frontend.spec import TensorSpec
+from sardonyx.frontend.state import States, exclusive
 from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.transform import Transform
 from sardonyx.passes.pipeline import DEFAULT_PIPELINE, PassManager, PipelineReport, parse
@@ -59,9 +60,12 @@ class ModelGraph:
     Args:
         module: The IR; the graph owns it from now on. Edit it in `with graph.edit():`.
         store: The weights that it names.
+        states: The tensors that hold the contents of its buffers, by name; one that is not given begins with zeros.
     """
 
-    def __init__(self, module: ModuleOp, store: WeightStore | None = None) -> None:
+    def __init__(
+        self, module: ModuleOp, store: WeightStore | None = None, states: Mapping[str, Tensor] | None = None
+    ) -> None:
         if not isinstance(module, ModuleOp):
             raise InvalidArgumentError(f"a ModelGraph is made of a module, not {type(module).__name__}")
         self._module = module
@@ -73,6 +77,8 @@ class ModelGraph:
         """Whether an output is a sequence or an optional."""
         self._binding: Binding | None = None
         self._names: Names | None = None
+        self._tensors = dict(states or {})
+        self._states: States | None = None
         self._run = self._refuse_run
 
     # ---- what it is
@@ -121,6 +127,16 @@ class ModelGraph:
         if self._binding is None:
             self._binding = Binding.of(self._module, self._store)
         return self._binding
+
+    def _stated(self) -> States:
+        if self._states is None:
+            self._states = States(self._module, self._tensors)
+            self._tensors = self._states.tensors
+        return self._states
+
+    def states(self) -> dict[str, Tensor]:
+        """The buffers that outlive a run, by name: the tensors that the traced function writes in place."""
+        return dict(self._stated().tensors)
 
     # ---- nodes
     def _named(self) -> Names:
@@ -207,7 +223,7 @@ class ModelGraph:
     def _edited(self) -> None:
         """Forget what was made of the module as it was."""
         sync_signature(main_function(self._module))
-        self._binding = self._names = self._compiled = None
+        self._binding = self._names = self._compiled = self._states = None
         self._run = self._refuse_run_stale
 
     # ---- working on it
@@ -279,7 +295,10 @@ class ModelGraph:
                 self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
             bound = self._bound()
             binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)
-            self._run = self._run_bound if binds else self._compiled.run
+            if self._stated().tensors:
+                self._run = self._run_stateful
+            else:
+                self._run = self._run_bound if binds else self._compiled.run
             self._nested = any(not is_tensor(value.type) for value in output_values(self._module))
 
     @property
@@ -342,6 +361,9 @@ class ModelGraph:
     def _run_bound(self, inputs: Any, out: Sequence[Any] | None = None) -> list[Array]:
         return self._compiled.run(self._bound().bind("run", inputs), out)
 
+    def _run_stateful(self, inputs: Any, out: Sequence[Any] | None = None) -> list[Array]:
+        return self._stated().run(self._compiled.run, self._bound().bind("run", inputs), out)
+
     def _refuse_run(self, inputs: object, out: object = None) -> NoReturn:
         self.require_idle("run")
         raise FailedPreconditionError("run: the graph is not finalized; call finalize() first")
@@ -361,7 +383,12 @@ class ModelGraph:
         """
         self.require_idle("evaluate")
         arrays = self._bound().bind("evaluate", inputs)
-        results = evaluate_function(main_function(self._module), arrays)
+        states = self._stated()
+        with exclusive(states.holders()):
+            ctx = EvalContext(states=states.named_arrays())
+            results = evaluate_function(main_function(self._module), arrays, ctx=ctx)
+            for name, array in ctx.updates.items():
+                states.store(name, array.copy())
         given = arrays_in(arrays)
         return [map_arrays(result, lambda array: _of_array(_owned(array, given))) for result in results]
 
@@ -400,12 +427,15 @@ class ModelGraph:
         export_module(self._module, self._store, path, **options)
 
     def clone(self) -> ModelGraph:
-        """A copy that can be changed by itself; it shares the weights' bytes, and is not finalized."""
+        """A copy that can be changed by itself; it shares the weights' bytes, and is not finalized.
+
+        Its states are tensors of its own, with the same contents.
+        """
         self.require_idle("clone")
         store = WeightStore()
         for weight in self._store:
             store.insert(weight)
-        return ModelGraph(self._module.clone(), store)
+        return ModelGraph(self._module.clone(), store, {name: t.copy() for name, t in self.states().items()})
 
     def __copy__(self) -> ModelGraph:
         return self.clone()
@@ -415,7 +445,7 @@ class ModelGraph:
 
     def __reduce__(self) -> tuple[object, ...]:
         self.require_idle("pickle")
-        return _restore, (serialize.flatten(self._module), self._store)
+        return _restore, (serialize.flatten(self._module), self._store, self.states())
 
     def __str__(self) -> str:
         return self.text()
@@ -444,10 +474,10 @@ def _owned(result: Array, inputs: Sequence[Array]) -> Array:
     return result.copy()
 
 
-def _restore(flat: serialize.FlatOp, store: WeightStore) -> ModelGraph:
+def _restore(flat: serialize.FlatOp, store: WeightStore, states: Mapping[str, Tensor] | None = None) -> ModelGraph:
     for weight in store:
         if not isinstance(weight.content, FileSlice):
             weight.content.flags.writeable = False
     module = serialize.rebuild(flat)
     serialize.bind_weights(module, store)
-    return ModelGraph(module, store)
+    return ModelGraph(module, store, states)

@@ -143,8 +143,8 @@ class JitFunction:
                 values[place] = tensor
             args, kwargs = structure.build(values)
             returned, built = flatten(self._fn(*args, **kwargs))
-            shape.append(built)
-            constants.extend(_TENSOR if is_tensor_like(v) and not isinstance(v, Extent) else v for _, v in returned)
+            shape[:] = [built]  # a trace may call it twice
+            constants[:] = [_TENSOR if is_tensor_like(v) and not isinstance(v, Extent) else v for _, v in returned]
             return [v for (_, v), c in zip(returned, constants) if c is _TENSOR]
 
         result = trace(call, tuple(specs), name=self.__name__)

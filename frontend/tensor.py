@@ -1,7 +1,7 @@
 """`Tensor`: an eager tensor, which holds an array, or a traced one, which stands for a value of the graph being traced.
 
-Operators, methods and NumPy's protocols do the same on both, by the functions in `functions/`. Tensors are immutable:
-nothing here writes into an array, and `x += 1` makes a new tensor. What needs the contents of a traced tensor is
+Operators, methods and NumPy's protocols do the same on both, by the functions in `functions/`. Arrays are never written
+to: what writes in place (`inplace.py`) gives the tensor another array. What needs the contents of a traced tensor is
 refused, naming the user's line and what to do instead.
 """
 
@@ -19,12 +19,15 @@ from sardonyx.dialects.attributes import dims_of, dtype_of, is_anonymous
 from sardonyx.dialects.dtypes import DType, bool_
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 from sardonyx.frontend.extent import Extent
+from sardonyx.frontend.inplace import InPlace
 from sardonyx.frontend.source import user_line
 
 if TYPE_CHECKING:
     from sardonyx.frontend.trace import Trace
 
 _dtypes: dict[object, DType] = {}
+_births: list[dict[int, Tensor]] = []
+"""For each trace that runs, the eager tensors that were made meanwhile, by their `id`."""
 
 
 def _functions(family: str) -> Any:
@@ -32,7 +35,7 @@ def _functions(family: str) -> Any:
     return importlib.import_module(f"sardonyx.frontend.functions.{family}")
 
 
-class Tensor:
+class Tensor(InPlace):
     """A tensor.
 
     Args:
@@ -56,12 +59,16 @@ class Tensor:
                 self._trace, self._value = made._trace, made._value
             data = made._array
         self._array = data
+        if _births:
+            _births[-1][id(self)] = self
 
     @classmethod
     def of_array(cls, array: np.ndarray[Any, Any]) -> Self:
         """An eager tensor that shares the array, whose dtype is one of ours."""
         tensor = object.__new__(cls)
         tensor._array = array
+        if _births:
+            _births[-1][id(tensor)] = tensor
         return tensor
 
     _from_array = of_array
@@ -74,6 +81,12 @@ class Tensor:
         tensor._trace = trace
         tensor._value = value
         return tensor
+
+    def _become(self, other: Tensor) -> None:
+        """Stand for what another tensor stands for."""
+        self._array = other._array
+        if other._array is None:
+            self._trace, self._value = other._trace, other._value
 
     # ---- what it is
     @property
@@ -303,10 +316,10 @@ class Tensor:
     # ---- copies
     def copy(self) -> Tensor:
         """A tensor with a copy of the contents."""
-        return self if self._array is None else Tensor.of_array(self._array.copy())
+        return Tensor.of_value(self._trace, self._value) if self._array is None else Tensor.of_array(self._array.copy())
 
     def __copy__(self) -> Tensor:
-        return self
+        return Tensor.of_value(self._trace, self._value) if self._array is None else Tensor.of_array(self._array)
 
     def __deepcopy__(self, memo: object) -> Tensor:
         return self.copy()
@@ -315,12 +328,6 @@ class Tensor:
         if self._array is None:
             self._refuse("pickling a traced tensor", "pickle the graph")
         return _restore, (self._array,)
-
-    def __setitem__(self, key: object, value: object) -> NoReturn:
-        raise UnsupportedError(
-            "tensors are immutable; make a new one with sardonyx.where, sardonyx.concat or sardonyx.pad",
-            location=user_line(),
-        )
 
     def __getitem__(self, key: object) -> Tensor:
         from sardonyx.frontend.indexing import index
@@ -430,7 +437,7 @@ class Tensor:
         return _functions("elementwise").negative(self)
 
     def __pos__(self) -> Tensor:
-        return self
+        return self.__copy__()
 
     def __abs__(self) -> Tensor:
         return _functions("elementwise").abs(self)

@@ -1,7 +1,7 @@
 """Tracing: calls a Python function on tensors without contents and records what it computes, as a graph.
 
 Eager tensors that the function captures become constants: small ones stay in the IR, large ones are weights of the
-graph's store. Nothing is optimized.
+graph's store. One that it writes in place is a state: a buffer that every run reads and rewrites. Nothing is optimized.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from sardonyx.dialects import locations
+from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.module import create_module, set_outputs
 from sardonyx.dialects.sx.constant import MAX_DENSE_BYTES, ConstantOp
+from sardonyx.dialects.sx.state import StateReadOp, StateWriteOp
 from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.containers import Structure, flatten
 from sardonyx.frontend.signature import Signature, input_specs, stored_signature
 from sardonyx.frontend.source import Place, function_location, user_line, user_location
 from sardonyx.frontend.spec import TensorSpec
-from sardonyx.frontend.tensor import Tensor
+from sardonyx.frontend.tensor import Tensor, _births as births
 
 if TYPE_CHECKING:
     from sardonyx.frontend.graph import ModelGraph
@@ -45,20 +48,27 @@ class Trace:
         self._places: dict[Place, LocationAttr] = {}
         self._captured: dict[int, tuple[Tensor, SSAValue]] = {}
         self._constants: dict[object, SSAValue] = {}
+        self._states: dict[int, _State] = {}
+        self.new_states = False
+        """Whether the function wrote to a captured tensor that was not known to be a state from the beginning."""
         self.extents: dict[Dim, Tensor] = {}
         """Dynamic extents that were asked for, as int64 vectors of one element."""
 
     # ---- life
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """The time in which the user's function runs."""
+        """The time in which the user's function runs. States are traced tensors meanwhile."""
         token = _active.set((*_active.get(), self))
         self._open = True
+        births.append({})
         try:
             yield
         finally:
+            births.pop()
             self._open = False
             _active.reset(token)
+            for state in self._states.values():
+                state.tensor._array = state.array
 
     def check_usable(self) -> None:
         """Refuse a traced tensor of this trace where it is used outside of it.
@@ -80,6 +90,48 @@ class Trace:
             f"a tensor of the trace '{self.name}' is used in {other}; pass it as an argument there",
             location=user_line(),
         )
+
+    # ---- states
+    def add_state(self, tensor: Tensor) -> None:
+        """Let a captured tensor be a state: from now on it stands for what the buffer held when the run began."""
+        array = tensor.numpy()
+        name = f"state_{len(self._states)}"
+        op = StateReadOp.make(
+            state=name, result_types=[tensor_type(tensor.dtype, array.shape)], location=self.location()
+        )
+        op.output.name_hint = name
+        self.append(op)
+        self._states[id(tensor)] = _State(name, tensor, array, op.output)
+        tensor._become(Tensor.of_value(self, op.output))
+
+    def capture_write(self, tensor: Tensor) -> None:
+        """The function writes to an eager tensor: if it was there before the trace, it is a state."""
+        if id(tensor) in births[-1]:
+            return
+        if len(_active.get()) > 1:
+            raise InvalidArgumentError(
+                "a captured tensor is written in place inside of two traces", location=user_line()
+            )
+        self.new_states = True
+        self.add_state(tensor)
+
+    def rebind(self, tensor: Tensor, value: SSAValue) -> None:
+        """Let a traced tensor stand for another value."""
+        tensor._value = value
+
+    def states(self) -> list[Tensor]:
+        """The states, in the order in which they were written first."""
+        return [state.tensor for state in self._states.values()]
+
+    def finish_states(self) -> tuple[dict[str, Tensor], list[SSAValue]]:
+        """Write the states that changed; returns all by name, and what was written."""
+        values: list[SSAValue] = []
+        for state in self._states.values():
+            value = state.tensor._value
+            if value is not state.read:
+                self.append(StateWriteOp.make(value, state=state.name, location=self.location()))
+                values.append(value)
+        return {state.name: state.tensor for state in self._states.values()}, values
 
     # ---- recording
     def location(self) -> LocationAttr | None:
@@ -121,6 +173,16 @@ class Trace:
         return op.output
 
 
+@dataclass
+class _State:
+    """A state of a trace: its buffer's name, the user's tensor and its contents, and the value that reads it."""
+
+    name: str
+    tensor: Tensor
+    array: np.ndarray[Any, Any]
+    read: SSAValue
+
+
 def current() -> Trace | None:
     """The innermost trace that runs."""
     running = _active.get()
@@ -159,6 +221,9 @@ def trace(
         name: The graph's name; the function's by default.
         output_names: The outputs' names; by default a dict's keys, else `output_0`, `output_1`, ….
 
+    The function is called twice where it writes to tensors that it captures: once to find them. Tracing itself changes
+    no tensor of the user's; what was written are the last outputs, `state_out_0`, ….
+
     Raises:
         InvalidArgumentError: The signature, the result or the names are wrong, or the function asks a traced tensor for
             its contents.
@@ -168,19 +233,29 @@ def trace(
     given = stored_signature(fn) if signature is None else signature
     specs, call = input_specs(given, fn)
     graph_name = name or _name_of(fn)
-    recorder = Trace(graph_name, specs, function_location(fn))
-    with recorder.recording():
-        returned = call(recorder.inputs)
-        leaves, structure = flatten(returned)
-        values = [_output_value(recorder, leaf, path) for path, leaf in leaves]
-    if not values:
+    states: list[Tensor] = []
+    while True:
+        recorder = Trace(graph_name, specs, function_location(fn))
+        with recorder.recording():
+            for state in states:
+                recorder.add_state(state)
+            returned = call(recorder.inputs)
+            leaves, structure = flatten(returned)
+            values = [_output_value(recorder, leaf, path) for path, leaf in leaves]
+            by_name, written = recorder.finish_states()
+        if not recorder.new_states:
+            break
+        states = recorder.states()  # once more: what read them before the first write was a constant
+    if not values and not written:
         raise InvalidArgumentError(f"the function '{graph_name}' returned no tensor", location=_where(fn))
     names = _output_names(leaves, output_names, isinstance(returned, Mapping), fn)
+    values += written
+    names += [f"state_out_{number}" for number in range(len(written))]
     _check_names(recorder, values, names, specs, fn)
     set_outputs(recorder.module, values, names)
     from sardonyx.frontend.graph import ModelGraph
 
-    return TraceResult(ModelGraph(recorder.module, recorder.store), tuple(specs), structure)
+    return TraceResult(ModelGraph(recorder.module, recorder.store, by_name), tuple(specs), structure)
 
 
 def _name_of(fn: Callable[..., Any]) -> str:

@@ -21,7 +21,8 @@ class ExplicitStatePass(SxPass):
     """Make the buffers that outlive a run inputs and outputs of the graph.
 
     Cases:
-    1. What a graph reads of a buffer is an input named as the buffer, behind the others; several reads are one input.
+    1. What a graph reads of a buffer is an input named as the buffer, behind the others; several reads are one input,
+       and a read that nobody reads is none.
     2. What a graph writes to a buffer is an output. An output that has this value already is it; else one named
        `<buffer>_out` stands behind the others.
     3. A cache that the graph appends to is an input of the length `rows` and an output that is longer, as
@@ -48,7 +49,8 @@ class ExplicitStatePass(SxPass):
                 continue
             name, location = op.name, op.location
             if isinstance(op, StateReadOp | CacheReadOp):
-                op.output.replace_all_uses_with(inputs.of(op.buffer_name, op.output))
+                if op.output.first_use is not None:
+                    op.output.replace_all_uses_with(inputs.of(op.buffer_name, op.output))
             elif isinstance(op, CacheAppendOp):
                 written[op.buffer_name] = _concat(op, inputs)
             elif isinstance(op, StateWriteOp):

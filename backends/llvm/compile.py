@@ -18,7 +18,7 @@ from sardonyx.backends.llvm.lowering.elementwise import SCALARS
 from sardonyx.backends.llvm.lowering.graph import load_families, lower_graph
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph
 from sardonyx.backends.llvm.planner import plan_workspace
-from sardonyx.backends.llvm.prepare import prepare
+from sardonyx.backends.llvm.prepare import prepare, with_explicit_state
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import CompiledGraph, Program, constant_arrays
 from sardonyx.backends.llvm.runtime.objects import to_objects
@@ -62,6 +62,7 @@ def compile_module(module: ModuleOp, fallback: bool = False, fast_conv: bool = F
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
     """
+    module = with_explicit_state(module)
     if fallback:
         compiled = _from_cache(module, fast_conv=fast_conv)
         if compiled is not None:

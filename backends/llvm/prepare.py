@@ -8,8 +8,10 @@ from sardonyx.backends.llvm.lowering.winograd import FAST
 from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
+from sardonyx.dialects.sx.state import StateOp
 from sardonyx.passes.channels_last import ChannelsLastPass
 from sardonyx.passes.decompose_batch_norm import DecomposeBatchNormPass
+from sardonyx.passes.explicit_state import ExplicitStatePass
 from sardonyx.passes.fold_affine import FoldAffinePass
 
 PASSES = (FoldAffinePass(make_gemm=False), DecomposeBatchNormPass(), ChannelsLastPass())
@@ -22,13 +24,28 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
     """
     if not any(isinstance(op, ConvOp | BatchNormOp | PoolOp) for op in module.walk()):
         return module
-    copy = module.clone()
-    for mine, theirs in zip(module.walk(), copy.walk(), strict=True):
-        theirs.location = mine.location
+    copy = located_copy(module)
     for one in PASSES:
         one.execute(copy)
     if fast_conv:
         for op in copy.walk():
             if isinstance(op, ConvOp):
                 op.attributes[FAST] = UnitAttr()
+    return copy
+
+
+def with_explicit_state(module: ModuleOp) -> ModuleOp:
+    """The graph with its buffers as inputs and outputs, for whoever runs it to hold: a copy, or the module itself."""
+    if not any(isinstance(op, StateOp) for op in module.walk()):
+        return module
+    copy = located_copy(module)
+    ExplicitStatePass().execute(copy)
+    return copy
+
+
+def located_copy(module: ModuleOp) -> ModuleOp:
+    """A copy with the locations, which xDSL's has not."""
+    copy = module.clone()
+    for mine, theirs in zip(module.walk(), copy.walk(), strict=True):
+        theirs.location = mine.location
     return copy

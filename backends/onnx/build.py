@@ -17,6 +17,7 @@ from sardonyx.backends.onnx.emit import Skeleton, emit
 from sardonyx.backends.onnx.inputs import weights_as_inputs
 from sardonyx.backends.onnx.legalize import LegalizeForOpsetPass, OpsetError
 from sardonyx.backends.onnx.options import DEFAULT_OPSET, MAX_OPSET, MIN_OPSET, ExportOptions
+from sardonyx.backends.onnx.state import state_as_io
 from sardonyx.dialects.module import get_opset
 from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import UnsupportedError
@@ -37,6 +38,7 @@ def build(module: ModuleOp, store: WeightStore, options: ExportOptions) -> Skele
     """
     with without_collector():
         work = module.clone()
+        state_as_io(work, options.explicit_state)
         if options.optimize:
             _optimize(work)
         if options.custom_opsets:

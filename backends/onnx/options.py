@@ -22,6 +22,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "keep_initializers_as_inputs": (bool,),
     "export_params": (bool,),
     "custom_opsets": (Mapping, type(None)),
+    "explicit_state": (bool,),
 }
 
 
@@ -40,6 +41,7 @@ class ExportOptions:
         keep_initializers_as_inputs: List the weights among the inputs too, so that a run may replace them.
         export_params: Whether the weights' contents are written; without, they are inputs that a run has to give.
         custom_opsets: The versions of domains beside ai.onnx, by domain; those that an operator uses are imported.
+        explicit_state: State buffers and caches become inputs and outputs of the model; without, they are refused.
     """
 
     opset_version: int = 0
@@ -51,6 +53,7 @@ class ExportOptions:
     keep_initializers_as_inputs: bool = False
     export_params: bool = True
     custom_opsets: Mapping[str, int] | None = None
+    explicit_state: bool = False
 
     @staticmethod
     def of(call: str, given: dict[str, Any]) -> ExportOptions:

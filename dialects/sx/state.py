@@ -103,7 +103,7 @@ class CacheOp(StateOp):
         dims = type_dims(ty)
         axis = normalize_axis(self, self.attr("axis"), len(dims), "(C2)")
         held = (*dims[:axis], Dim.symbol(self.attr("rows")), *dims[axis + 1 :])
-        buffer, filled = getattr(self, "buffer"), getattr(self, "filled")
+        buffer, filled = self.buffer, self.filled
         if (buffer is None) != (filled is None):
             raise self.fail("(C4) `buffer` and `filled` come together")
         if buffer is not None:
@@ -189,7 +189,9 @@ class CacheAppendOp(CacheOp):
             raise self.fail(f"(C1) what is appended is a ranked tensor, not {self.new.type}")
         axis, held = self.shape_of(self.new.type)
         check_single(self)
-        return [tensor_type(dtype_of(self.new), (*held[:axis], held[axis] + dims_of(self.new)[axis], *held[axis + 1 :]))]
+        return [
+            tensor_type(dtype_of(self.new), (*held[:axis], held[axis] + dims_of(self.new)[axis], *held[axis + 1 :]))
+        ]
 
     def evaluate(self, ctx: EvalContext, *arrays: Any) -> Sequence[Array]:
         new, buffer, filled = arrays
@@ -233,6 +235,10 @@ def check_single(op: StateOp) -> None:
         raise op.fail("a buffer is written in no region")
     at: Operation | None = op.prev_op
     while at is not None:
-        if isinstance(at, StateOp) and at.buffer_name == op.buffer_name and not isinstance(at, StateReadOp | CacheReadOp):
+        if (
+            isinstance(at, StateOp)
+            and at.buffer_name == op.buffer_name
+            and not isinstance(at, StateReadOp | CacheReadOp)
+        ):
             raise op.fail(f"the buffer '{op.buffer_name}' is written twice")
         at = at.prev_op

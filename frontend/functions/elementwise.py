@@ -427,7 +427,8 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
 
 def astype(x: TensorLike, dtype: object, *, copy: bool = True, device: object = None) -> Tensor:
     """The elements as another dtype: floats truncate to integers, saturated; integers wrap; to bool is `!= 0`."""
-    return _cast(to_tensor(x), DType.of(dtype))
+    tensor, target = to_tensor(x), DType.of(dtype)
+    return tensor.__copy__() if copy and tensor.dtype == target else _cast(tensor, target)
 
 
 def cast(x: TensorLike, dtype: object, *, saturate: bool = True, round_mode: str = "up") -> Tensor:
