@@ -7,5 +7,6 @@ from xdsl.ir import Dialect
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import OPS, BufferType
 from sardonyx.dialects.kernel.plan_ops import PLAN_OPS
+from sardonyx.dialects.kernel.spread import SpreadOp
 
-KERNEL = Dialect("kernel", [*OPS, *PLAN_OPS, ContractOp], [BufferType])
+KERNEL = Dialect("kernel", [*OPS, *PLAN_OPS, ContractOp, SpreadOp], [BufferType])

@@ -19,6 +19,7 @@ from sardonyx.backends.llvm.codegen import (
     emit_loop as _emit_loop,
     emit_scalar as _emit_scalar,
     plan_flow as _plan_flow,
+    spread as _spread,
     turn as _turn,
 )
 from sardonyx.backends.llvm.codegen.arena import emit_keep, emit_padded, emit_place, emit_support
@@ -69,7 +70,7 @@ __all__ = [
     "EntrySizes",
     "emit_entry",
 ]
-_ = (_contract, _emit_loop, _emit_scalar, _plan_flow, _turn)  # they register their emitters
+_ = (_contract, _emit_loop, _emit_scalar, _plan_flow, _spread, _turn)  # they register their emitters
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder
 from sardonyx.backends.llvm.codegen.widen import fold
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import IfOp, KernelFuncOp, LoopOp, MathOp, TurnOp
+from sardonyx.dialects.kernel.spread import SpreadOp
 
 WORTH_A_POOL = 1 << 16
 """Scalar operations from which on a kernel is cut into chunks: some 10 µs on one core, where a fork-join is below 3."""
@@ -62,6 +63,8 @@ def _block(b: FunctionBuilder, block: Block, arguments: Mapping[SSAValue, str], 
         elif isinstance(op, TurnOp):
             rows, columns = (_value(extent, arguments) for extent in op.extents)
             nested.append(fold(b, "mul", rows, columns))
+        elif isinstance(op, SpreadOp):
+            nested.append(fold(b, "mul", _value(op.extent, arguments), str(op.times.value.data)))
         elif isinstance(op, MathOp):
             plain += MATH_COST
         else:

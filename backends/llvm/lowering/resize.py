@@ -15,10 +15,18 @@ from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, number_of
 from sardonyx.backends.llvm.lowering.elementwise import nest
 from sardonyx.backends.llvm.lowering.number import Number
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
-from sardonyx.backends.llvm.lowering.resize_table import Stretch, Table, constant_table, is_identity, run_table
+from sardonyx.backends.llvm.lowering.resize_table import (
+    Stretch,
+    Table,
+    constant_table,
+    is_identity,
+    repeats_by,
+    run_table,
+)
 from sardonyx.dialects.attributes import Shape, dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType, bool_, float32, float64, int64
+from sardonyx.dialects.kernel.spread import SpreadOp
 from sardonyx.dialects.sx.resample import Sampling
 from sardonyx.dialects.sx.resize import ResizeOp, known_floats
 from sardonyx.dialects.sx.support import float_attr, normalize_axes
@@ -118,7 +126,9 @@ def _stretches(plan: Plan, op: ResizeOp) -> list[Stretch]:
         roi = None
         if crop and op.roi is not None:
             roi = (plan.buffer(op.roi), dtype_of(op.roi), i, len(axes) + i)
-        found.append(Stretch(a, size, plan.dim(out[a]), scales[i], roi))
+        known = None if op.scales is None else known_floats(op.scales)
+        repeats = None if known is None else repeats_by(op, known[i])
+        found.append(Stretch(a, size, plan.dim(out[a]), scales[i], roi, repeats))
     return found
 
 
@@ -269,6 +279,8 @@ class _Segment:
     extent: SSAValue
     step: IndexLike
     places: SSAValue | None
+    size: SSAValue | None = None
+    repeats: int | None = None
 
 
 def _nearest(
@@ -283,7 +295,9 @@ def _nearest(
     for a in reversed(range(len(shape))):
         table = by_axis.get(a)
         if table is not None:
-            segments.append(_Segment(kernel.outer(table.count), kernel.outer(step), kernel.read_buffer(table.places)))
+            count, size = kernel.outer(table.count), kernel.outer(table.size)
+            read_places = kernel.read_buffer(table.places)
+            segments.append(_Segment(count, kernel.outer(step), read_places, size, table.repeats))
         elif segments and segments[-1].places is None:
             segments[-1].extent = kernel.times(segments[-1].extent, kernel.outer(shape[a]))
         else:
@@ -297,6 +311,10 @@ def _nearest(
 
     def level(b: Body, depth: int, base: IndexLike, flat: IndexLike) -> None:
         segment, last = segments[depth], depth == len(segments) - 1
+        if last and segment.size is not None and segment.repeats is not None:
+            to = b.times(flat, segment.extent)
+            b.add(SpreadOp(read, write, segment.size, b.index(base), to, segment.repeats))
+            return
 
         def body(inner: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
             at, place = offset(inner, segment, index, base), inner.plus(inner.times(flat, segment.extent), index)

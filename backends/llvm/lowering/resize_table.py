@@ -37,6 +37,8 @@ class Table:
     places: SSAValue
     weights: SSAValue | None
     outside: SSAValue | None = None
+    repeats: int | None = None
+    """Each element stands so many times in a row, and nothing else does."""
 
 
 @dataclass
@@ -48,6 +50,22 @@ class Stretch:
     count: SSAValue
     scale: Number
     roi: tuple[SSAValue, DType, int, int] | None = None
+    repeats: int | None = None
+
+
+MOST_REPEATS = 8
+
+
+def repeats_by(op: ResizeOp, scale: float) -> int | None:
+    """How often each element stands in a row, for nearest ones and a scale that is a small number.
+
+    Element k * q + p of the result is q: for centered coordinates q - 1/2 + (p + 1/2) / k however halves are rounded,
+    since there are none, and for others q + p / k rounded down.
+    """
+    times = int(scale) if 2 <= scale <= MOST_REPEATS and scale == int(scale) else None
+    found = op.attr("coordinate_transformation_mode"), op.attr("nearest_mode")
+    centered = found[0] in ("half_pixel", "half_pixel_symmetric") and found[1].startswith("round")
+    return times if op.attr("mode") == "nearest" and (centered or found == ("asymmetric", "floor")) else None
 
 
 def is_identity(op: ResizeOp, one: Sampling) -> bool:
@@ -76,7 +94,9 @@ def constant_table(plan: Plan, op: ResizeOp, axis: int, one: Sampling, wide: DTy
     if mode != "nearest":
         table = plan.constant_array(np.ascontiguousarray(weights.T.astype(wide.numpy)), wide)
     size, count = plan.body.index(one.size), plan.body.index(one.count)
-    return Table(axis, size, count, index.shape[1], places, table, outside)
+    repeats = one.count // one.size if one.size and one.count % one.size == 0 else 0
+    alike = 2 <= repeats <= MOST_REPEATS and np.array_equal(index[:, 0], np.arange(one.count) // repeats)
+    return Table(axis, size, count, index.shape[1], places, table, outside, repeats if alike else None)
 
 
 def run_table(plan: Plan, op: ResizeOp, one: Stretch, wide: DType) -> Table:
@@ -96,7 +116,7 @@ def run_table(plan: Plan, op: ResizeOp, one: Stretch, wide: DType) -> Table:
     places = plan.workspace(int64, [count_taps, one.count])
     weights = None if mode == "nearest" else plan.workspace(wide, [count_taps, one.count])
     outside = plan.workspace(bool_, [one.count]) if crop else None
-    table = Table(one.axis, one.size, one.count, count_taps, places, weights, outside)
+    table = Table(one.axis, one.size, one.count, count_taps, places, weights, outside, one.repeats)
     kernel = plan.kernel("resize_table")
     _Maker(kernel, op, one, table, wide).make()
     kernel.launch()

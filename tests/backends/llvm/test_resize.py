@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from families import hold_weights
 from three_ways import both_refuse, build, case, check_all, compare, sample
+from xdsl.ir import BlockArgument
 
 from sardonyx.backends.llvm.compile import compile_module
 from sardonyx.dialects.dtypes import ALL
 from sardonyx.dialects.evaluate import evaluate_function
 from sardonyx.dialects.module import main_function
+from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.resample import MODES, NEAREST_MODES, POLICIES, TRANSFORMATIONS
 from sardonyx.dialects.sx.resize import ResizeOp
 
@@ -100,3 +102,23 @@ def test_refusals() -> None:
         (X, None, None, ints(1, 1, -2, 1)),
     ):
         both_refuse(ResizeOp, *slots)
+
+
+def test_elements_that_repeat() -> None:
+    cases = []
+    for transformation, nearest in (("asymmetric", "floor"), ("half_pixel", "round_prefer_ceil")):
+        for scale, width, dtype in ((2, 37, "float32"), (3, 16, "int8"), (5, 3, "float64")):
+            x, scales = sample(dtype, 2, 2, 3, width), floats(1, 1, 2, scale)
+            common = {"coordinate_transformation_mode": transformation, "nearest_mode": nearest}
+            cases.append(case(ResizeOp, x, None, scales, None, **common))
+    for mode in ("static", "dynamic"):
+        graph = build(cases, mode)
+        for op in main_function(graph.module).body.block.ops:
+            if isinstance(op, ResizeOp) and isinstance(op.scales, BlockArgument):
+                scales = graph.feeds[op.scales.index]
+                constant = ConstantOp.dense(scales)
+                main_function(graph.module).body.block.insert_op_before(constant, op)
+                op.operands[1] = constant.output
+        expected = evaluate_function(main_function(graph.module), graph.feeds)
+        for (one, _), a, b in zip(graph.outputs, compile_module(graph.module).run(graph.feeds), expected, strict=True):
+            assert compare("resize", a, np.asarray(b)) is None, str(one)
