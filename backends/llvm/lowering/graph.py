@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from sardonyx.backends.llvm.codegen.text import Target
+from sardonyx.backends.llvm.expand import expand
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.block import lower_block
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
@@ -19,7 +20,7 @@ from sardonyx.dialects.module import input_names, main_function, output_names, r
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.opaque import OpaqueOp
 from sardonyx.dialects.types import describe_type, is_numeric
-from sardonyx.errors import UnsupportedError
+from sardonyx.errors import SardonyxError, UnsupportedError
 
 FAMILIES = (
     "move",
@@ -30,6 +31,7 @@ FAMILIES = (
     "scatter",
     "matmul",
     "matmul_integer",
+    "quantize",
     "conv",
     "pool",
     "scalar_unary",
@@ -103,8 +105,20 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
         UnsupportedError: An op has no native form; the error names the node.
     """
     load_families()
-    function = main_function(module)
     _refuse(module)
+    module, origins = expand(module)
+    try:
+        return _lower(module, target)
+    except SardonyxError as error:
+        origin = origins.get(error.operation) if isinstance(error.operation, Operation) else None
+        if origin is not None:  # what the user knows, in place of what it was expanded to
+            error.operation, error.op = origin, origin.name
+        raise
+
+
+def _lower(module: ModuleOp, target: Target | None) -> LoweredGraph:
+    """Lower a graph all of whose ops have a lowering or a scalar body."""
+    function = main_function(module)
     plan = Plan(module, function, target or native_target())
     inputs = plan.lower_inputs(input_names(module))
     returned = return_op(function).operands

@@ -26,7 +26,7 @@ def test_refused_by_name(name, slots, properties, text):
         compile_module(graph.module)
 
 
-def test_weights_of_few_bits_are_run_by_the_reference_where_that_is_asked_for():
+def test_weights_of_few_bits_need_no_reference():
     weights = sx.asarray([[1, -3], [7, -8]], dtype=sx.int4)
 
     def fn(x):
@@ -36,5 +36,5 @@ def test_weights_of_few_bits_are_run_by_the_reference_where_that_is_asked_for():
     x = np.array([[1, 2]], np.float32)
     want = [[7.5, -9.5]]
     assert graph.evaluate([x])[0].tolist() == want
-    graph.finalize(fallback=True)
+    graph.finalize()
     assert graph.run([x])[0].tolist() == want
