@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-WIDTH = 100
+WIDTH = 120
 """Of what is written to a file or a pipe."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sardonyx.backends.onnx.parity import installed_providers, ort_session, ort_version, provider_name
 from sardonyx.errors import SardonyxError

@@ -10,8 +10,6 @@ import io
 import json
 import os
 import platform
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -25,10 +23,10 @@ from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.verify.executions import executions
-from sardonyx.frontend.verify.inputs import Case
+from sardonyx.frontend.verify.inputs import Case, read_arrays
 from sardonyx.frontend.verify.locate import Culprit, locate
 from sardonyx.frontend.verify.observe import Fingerprint, Step, Trace, observe
-from sardonyx.frontend.verify.sources import file_digest
+from sardonyx.frontend.verify.sources import feeds_for, file_digest
 from sardonyx.frontend.verify.tolerance import Difference, Limits, compare
 from sardonyx.frontend.verify.verify import Verification
 
@@ -133,8 +131,9 @@ class Golden:
             InvalidArgumentError: It cannot be read, or is no golden file.
         """
         try:
-            with np.load(path, allow_pickle=False) as loaded:
-                arrays = {name: loaded[name] for name in loaded.files}
+            arrays = read_arrays(Path(path))
+            if not isinstance(arrays, dict):
+                raise ValueError("it holds one array")
             text = json.loads(arrays.pop("golden").tobytes())
             if text["format"] != FORMAT:
                 raise ValueError(f"it has format {text['format']}, this Sardonyx reads {FORMAT}")
@@ -178,7 +177,7 @@ class Golden:
                 try:
                     actual = execution.run(case.feeds)
                 except SardonyxError as error:
-                    found.append(Drift(execution.name, name, (), str(error), self._culprit(graph, ())))
+                    found.append(Drift(execution.name, name, (), str(error), self._culprit(graph, (), case)))
                     continue
                 differences = [
                     compare(n, expected[n], actual[n], self.limits)
@@ -187,18 +186,17 @@ class Golden:
                     for n in expected
                 ]
                 bad = [d.name for d in differences if not d.ok]
-                culprit = self._culprit(graph, bad) if bad else None
+                culprit = self._culprit(graph, bad, self.cases[0]) if bad else None
                 found.append(Drift(execution.name, name, tuple(differences), "", culprit))
         return found
 
-    def _culprit(self, graph: ModelGraph, bad: Sequence[str]) -> Culprit | None:
-        case = self.cases[0]
+    def _culprit(self, graph: ModelGraph, bad: Sequence[str], case: Case) -> Culprit | None:
         try:
-            arrays = graph.bind_inputs("check", {n: case.feeds[n] for n in graph.input_names() if n in case.feeds})
+            arrays = graph.bind_inputs("check", feeds_for(graph, case.feeds))
         except SardonyxError:
             return None
         now = observe(graph.module, arrays, graph.output_names())
-        dropped = [n for n in bad if n not in now.outputs]
+        dropped = [] if now.failed else [n for n in bad if n not in now.outputs]
         if dropped and dropped[0] in self.trace.outputs:
             maker = next((s for s in self.trace.steps if self.trace.outputs[dropped[0]] in s.makes), None)
             if maker is not None:
@@ -217,7 +215,7 @@ def freeze(verification: Verification, model: str | os.PathLike[str]) -> Golden:
         raise InvalidArgumentError("what is not verified is not frozen", hint="see what `sardonyx verify` says")
     graph = OnnxModel.open(model).compile()
     cases = tuple(case for case, _ in verification.records)
-    arrays = graph.bind_inputs("freeze", {n: v for n, v in cases[0].feeds.items() if n in graph.input_names()})
+    arrays = graph.bind_inputs("freeze", feeds_for(graph, cases[0].feeds))
     trace = observe(graph.module, arrays, graph.output_names())
     about = {
         "model": Path(model).name,

@@ -1,8 +1,9 @@
-"""The inputs of a verification: the user's (npz, npy, a Python generator), or generated ones that the graph can take."""
+"""The inputs of a verification: the user's (npz, npy, a Python generator), or generated ones."""
 
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import zipfile
 import zlib
@@ -152,6 +153,24 @@ def _extent(op: Any, binding: Binding) -> int:
 # ---- the user's
 
 
+def read_arrays(path: Path) -> dict[str, Array] | Array:
+    """The arrays of an `.npz` file by name, or that of an `.npy` file. Nothing in it is executed.
+
+    Raises:
+        InvalidArgumentError: It cannot be read.
+    """
+    try:
+        # Not by name: NumPy leaves a file open that turns out to be none of its own.
+        loaded = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return {key: loaded[key] for key in loaded.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidArgumentError(f"the arrays in '{path}' cannot be read: {reason}") from error
+
+
 def load_cases(source: str | os.PathLike[str], names: Sequence[str]) -> list[Case]:
     """Cases from `.npz` (one case by input name, or several as `case/name`) or `.npy` (for the only input).
 
@@ -159,21 +178,13 @@ def load_cases(source: str | os.PathLike[str], names: Sequence[str]) -> list[Cas
         InvalidArgumentError: The file cannot be read, or lacks an input.
     """
     path = Path(source)
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidArgumentError(f"the inputs '{path}' cannot be read: {error}") from error
-    if isinstance(loaded, np.ndarray):
+    arrays = read_arrays(path)
+    if not isinstance(arrays, dict):
         if len(names) != 1:
             raise InvalidArgumentError(
                 f"'{path}' holds one array, but there are {len(names)} inputs", hint="save them by name in an .npz file"
             )
-        return [Case(str(path), {}, {names[0]: loaded})]
-    with loaded:
-        try:
-            arrays = {key: loaded[key] for key in loaded.files}
-        except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
-            raise InvalidArgumentError(f"the inputs '{path}' cannot be read: {error}") from error
+        return [Case(str(path), {}, {names[0]: arrays})]
     if all(name in arrays for name in names):
         return [Case(str(path), {}, {name: arrays[name] for name in names})]
     grouped: dict[str, dict[str, Array]] = {}
@@ -209,7 +220,7 @@ def cases_of_generator(
     except (TypeError, ValueError):
         parameters = {}
     every = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    taken = [b for b in (bindings or [{}])]
+    taken = list(bindings) or [{}]
     if not every and not any(name in parameters for b in taken for name in b):
         taken = taken[:1] if taken and not taken[0] else [{}]
     for binding in taken:

@@ -141,7 +141,7 @@ def observe(module: ModuleOp, arrays: Sequence[Any], output_names: Sequence[str]
         except SardonyxError as error:
             failed = known.nodes.get(op, op.name), error.message
             break
-        reads = {o: None for o in _operands(op)}
+        reads = dict.fromkeys(_operands(op))
         if isinstance(op, ConstantOp) or (reads and all(o in constant for o in reads)):
             constant.update(op.results)
         if not isinstance(op, ConstantOp):

@@ -1,4 +1,4 @@
-"""All values of a graph as native code or onnxruntime computes them, to find where an execution leaves the reference."""
+"""All values of a graph as native code or onnxruntime computes them: where an execution leaves the reference."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def locate_execution(
     The values between are made outputs, group by group; None where the difference vanishes when one looks at them, as
     it does if nodes were fused wrongly.
     """
-    numbers = {value: number for value, number in _numbered(graph, reference)}
+    numbers = dict(_numbered(graph, reference))
     distance = [0.0] * len(reference.prints)
     steps = steps_behind(reference, bad)
     wanted = {number for step in steps for number in step.makes}
@@ -54,7 +54,8 @@ def locate_execution(
         last = max(at for _, at in group)
         culprit = first_jump(reference, [s for s in steps if max(s.makes, default=0) <= last], distance, 1e-5)
         if culprit is not None:
-            why = f"{execution} is off by {culprit.distance:.2g} of the largest element, what it reads by {culprit.before:.2g}"
+            after, before = culprit.distance, culprit.before
+            why = f"{execution} is off by {after:.2g} of the largest element, what it reads by {before:.2g}"
             return Culprit(**{**vars(culprit), "why": why})
         group, size = [], 0
     return None

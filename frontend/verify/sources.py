@@ -17,7 +17,7 @@ from sardonyx.backends.onnx.parity import installed_providers, ort_session
 from sardonyx.errors import ExecutionError, InvalidArgumentError, SardonyxError
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
-from sardonyx.frontend.verify.inputs import Feeds, load_cases
+from sardonyx.frontend.verify.inputs import Feeds, load_cases, read_arrays
 
 Outputs = Mapping[str, Any]
 
@@ -73,10 +73,26 @@ def graph_source(graph: ModelGraph, name: str, digest: str | None = None) -> Sou
     """A graph, as the reference evaluates it."""
 
     def run(feeds: Feeds) -> Outputs:
-        results = graph.evaluate({n: feeds[n] for n in graph.input_names() if n in feeds})
+        results = graph.evaluate(feeds_for(graph, feeds))
         return dict(zip(graph.output_names(), map(plain, results)))
 
     return Source(name, "graph", run, graph, digest)
+
+
+def feeds_for(graph: ModelGraph, feeds: Feeds) -> dict[str, Any]:
+    """The inputs of a graph out of those of another one: by name, else in order where there are as many.
+
+    Raises:
+        InvalidArgumentError: There are more or fewer.
+    """
+    names = graph.input_names()
+    if all(name in feeds for name in names):
+        return {spec.name: feeds[spec.name] for spec in graph.input_specs() if spec.name in feeds}
+    if len(names) != len(feeds):
+        raise InvalidArgumentError(
+            f"the source takes {', '.join(names) or 'no inputs'}, but the inputs given are {', '.join(feeds) or 'none'}"
+        )
+    return dict(zip(names, feeds.values()))
 
 
 def plain(value: Any) -> Any:
@@ -116,29 +132,24 @@ def _of_path(path: Path) -> Source:
     session = ort_session(path, optimize=False)
 
     def run(feeds: Feeds) -> Outputs:
-        wanted = {name: feeds[name] for name in graph.input_names() if name in feeds}
-        return dict(zip(graph.output_names(), session(wanted)))
+        return dict(zip(graph.output_names(), session(feeds_for(graph, feeds))))
 
     return Source(str(path), "onnx", run, graph, digest)
 
 
 def _recorded(path: Path) -> Source:
     """Outputs that were saved: those of the only case, or `case/name` in the cases' order."""
-    with_names = np.load(path, allow_pickle=False) if path.suffix == ".npz" else None
-    if with_names is not None:
-        with with_names:
-            keys = list(with_names.files)
-        names = list(dict.fromkeys(key.partition("/")[2] or key for key in keys))
-        cases = load_cases(path, names)
-    else:
-        cases = load_cases(path, ["output"])
+    arrays = read_arrays(path)
+    by_name = isinstance(arrays, dict)
+    names = list(dict.fromkeys(key.partition("/")[2] or key for key in arrays)) if by_name else ["output"]
+    cases = load_cases(path, names)
     waiting = iter(cases)
 
     def run(feeds: Feeds) -> Outputs | Sequence[Any]:
         case = next(waiting, None)
         if case is None:
             raise InvalidArgumentError(f"'{path}' records the outputs of {len(cases)} cases, but there are more inputs")
-        return dict(case.feeds) if with_names is not None else list(case.feeds.values())
+        return dict(case.feeds) if by_name else list(case.feeds.values())
 
     return Source(str(path), "recorded", run, None, file_digest(path))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,17 @@ from sardonyx.frontend.verify.inputs import Case, cases_of_generator, generate, 
 from sardonyx.frontend.verify.locate import Culprit, locate
 from sardonyx.frontend.verify.observe import Trace, observe
 from sardonyx.frontend.verify.probe import locate_execution
-from sardonyx.frontend.verify.sources import Outputs, Source, source_of
-from sardonyx.frontend.verify.tolerance import Difference, Limits, compare
+from sardonyx.frontend.verify.sources import Outputs, Source, feeds_for, graph_source, source_of
+from sardonyx.frontend.verify.tolerance import Difference, Limits, Tolerance, compare
 
 Metric = Callable[[Mapping[str, Any], Mapping[str, Any]], float]
 """A task metric over expected and actual outputs by name."""
 
 PASSED, FAILED, UNTESTED, REFUSED = "passed", "failed", "untested", "refused"
+SEMANTICS = "semantics"
+"""The execution that compares the reference of the model with the reference of its source: what separates the two is
+neither precision nor a runtime, so that its limits are close, and a changed epsilon shows."""
+CLOSE = Limits({k: Tolerance(rtol=2e-5, atol=2e-5) for k in ("float32", "float64")})
 SCALES = (1, 16, 64)
 """How much larger dims are made, one after the other, where the source refuses all generated inputs."""
 
@@ -242,8 +245,6 @@ def _model(model: Any) -> tuple[ModelGraph, str | None, str]:
 
 def _source(source: Any, graph: ModelGraph) -> Source:
     if source is None:
-        from sardonyx.frontend.verify.sources import graph_source
-
         return graph_source(graph, "the reference")
     return source_of(source, graph.input_names())
 
@@ -304,7 +305,30 @@ class _Checker:
             result = self._compare(execution, case, expected, names, reference_fails)
             reference_fails |= execution.name == "reference" and result.status == FAILED
             found.append(result)
+        if self.limits.precision in ("float32", "float64"):
+            found.extend(self._semantics(case, names))
         return found
+
+    def _semantics(self, case: Case, names: Sequence[str]) -> list[CaseResult]:
+        """The model's reference against that of its source, where that is another graph."""
+        other = self.source.graph
+        if other is None or other is self.graph or not any(e.name == "reference" for e in self.kept):
+            return []
+        try:
+            expected = graph_source(other, "").run(case.feeds)
+            actual = graph_source(self.graph, "").run(case.feeds)
+        except SardonyxError:
+            return []  # the other executions say so
+        expected = self._named(expected, names)
+        kept = [n for n in names if n in expected and n in actual]
+        differences = [compare(n, expected[n], actual[n], CLOSE) for n in kept]
+        bad = [d.name.partition("[")[0] for d in differences if not d.ok]
+        source, model = (self._trace(other, case), self._trace(self.graph, case)) if bad else (None, None)
+        culprit = None
+        if self.find_culprit and source is not None and model is not None:
+            culprit = locate(source, model, bad, self.limits.precision)
+        status = FAILED if bad else PASSED
+        return [CaseResult(SEMANTICS, case.origin, case.binding, status, tuple(differences), "", culprit)]
 
     def _named(self, expected: Outputs | Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
         """The expected outputs by the model's names: a mapping's own, or in order."""
@@ -357,7 +381,7 @@ class _Checker:
             source = self._trace(self.source.graph, case)
             if source is None:
                 return None
-            dropped = [n for n in bad if n not in model.outputs and n in source.outputs]
+            dropped = [] if model.failed else [n for n in bad if n not in model.outputs and n in source.outputs]
             if dropped and len(dropped) == len(bad):
                 maker = next((s for s in source.steps if source.outputs[dropped[0]] in s.makes), None)
                 if maker is not None:
@@ -370,7 +394,7 @@ class _Checker:
 
     def _trace(self, graph: ModelGraph, case: Case) -> Trace | None:
         try:
-            arrays = graph.bind_inputs("verify", {n: case.feeds[n] for n in graph.input_names() if n in case.feeds})
+            arrays = graph.bind_inputs("verify", feeds_for(graph, case.feeds))
         except SardonyxError:
             return None
         return observe(graph.module, arrays, graph.output_names())
