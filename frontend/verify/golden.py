@@ -146,18 +146,8 @@ class Golden:
                 outputs.append(_group(arrays, f"outputs/{number}/"))
             limits, trace = Limits.from_json(text), _trace_from_json(text["trace"])
             return Golden(tuple(cases), tuple(outputs), trace, limits, text["about"])
-        except (
-            OSError,
-            KeyError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            EOFError,
-            zipfile.BadZipFile,
-            zlib.error,
-        ) as e:
-            reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e) or type(e).__name__
-            raise InvalidArgumentError(f"'{path}' is no golden file: {reason}") from e
+        except (InvalidArgumentError, KeyError, ValueError, TypeError, AttributeError) as error:
+            raise InvalidArgumentError(f"'{path}' is no golden file: {error or type(error).__name__}") from error
 
     def check(
         self, model: str | os.PathLike[str], providers: Sequence[str] = ("cpu",), only: Sequence[str] | None = None

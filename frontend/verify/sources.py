@@ -72,11 +72,13 @@ def source_of(given: Any, input_names: Sequence[str]) -> Source:
 def graph_source(graph: ModelGraph, name: str, digest: str | None = None) -> Source:
     """A graph, as the reference evaluates it."""
 
-    def run(feeds: Feeds) -> Outputs:
-        results = graph.evaluate(feeds_for(graph, feeds))
-        return dict(zip(graph.output_names(), map(plain, results)))
+    return Source(name, "graph", lambda feeds: evaluate(graph, feeds), graph, digest)
 
-    return Source(name, "graph", run, graph, digest)
+
+def evaluate(graph: ModelGraph, feeds: Feeds) -> dict[str, Any]:
+    """The outputs of a graph by name, as the reference computes them."""
+    results = graph.evaluate(feeds_for(graph, feeds))
+    return dict(zip(graph.output_names(), map(plain, results)))
 
 
 def feeds_for(graph: ModelGraph, feeds: Feeds) -> dict[str, Any]:

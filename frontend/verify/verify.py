@@ -22,7 +22,7 @@ from sardonyx.frontend.verify.inputs import Case, cases_of_generator, generate, 
 from sardonyx.frontend.verify.locate import Culprit, locate
 from sardonyx.frontend.verify.observe import Trace, observe
 from sardonyx.frontend.verify.probe import locate_execution
-from sardonyx.frontend.verify.sources import Outputs, Source, feeds_for, graph_source, source_of
+from sardonyx.frontend.verify.sources import Outputs, Source, evaluate, feeds_for, graph_source, source_of
 from sardonyx.frontend.verify.tolerance import Difference, Limits, Tolerance, compare
 
 Metric = Callable[[Mapping[str, Any], Mapping[str, Any]], float]
@@ -315,13 +315,13 @@ class _Checker:
         if other is None or other is self.graph or not any(e.name == "reference" for e in self.kept):
             return []
         try:
-            expected = graph_source(other, "").run(case.feeds)
-            actual = graph_source(self.graph, "").run(case.feeds)
+            expected = evaluate(other, case.feeds)
+            actual = evaluate(self.graph, case.feeds)
         except SardonyxError:
             return []  # the other executions say so
-        expected = self._named(expected, names)
-        kept = [n for n in names if n in expected and n in actual]
-        differences = [compare(n, expected[n], actual[n], CLOSE) for n in kept]
+        wanted = self._named(expected, names)
+        kept = [n for n in names if n in wanted and n in actual]
+        differences = [compare(n, wanted[n], actual[n], CLOSE) for n in kept]
         bad = [d.name.partition("[")[0] for d in differences if not d.ok]
         source, model = (self._trace(other, case), self._trace(self.graph, case)) if bad else (None, None)
         culprit = None
