@@ -90,7 +90,7 @@ def ort_session(
         settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(os.fspath(path), settings, providers=list(providers))
-    except Exception as error:  # noqa: BLE001 -- its exceptions have no base of their own
+    except Exception as error:
         raise ExecutionError(f"onnxruntime refuses the model: {_first_line(error)}") from error
 
     def run(feeds: Mapping[str, Any]) -> list[Any]:
