@@ -4,7 +4,8 @@
 the outputs alone: how far a rounding somewhere inside moves an output depends on what lies between. So it is measured:
 the function runs several times with every floating-point value that it computes, or is given, off by a unit in its last
 place at random (Monte Carlo arithmetic: Parker, 1997). How much an output moves is what one rounding of each value
-costs there; what may be off is a multiple of that.
+costs there; what may be off is a multiple of that. The function after the pass is asked as well, where that before does
+not explain a difference: what a decomposition adds and takes away again are its own terms.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def compare(
     before: Sequence[Value],
     after: Sequence[Value],
     promise: Promise,
-    perturbed: Callable[[np.random.Generator], Sequence[Value]],
+    *perturbed: Callable[[np.random.Generator], Sequence[Value]],
 ) -> Difference | None:
     """The first difference beyond the promise, or None.
 
@@ -128,8 +129,8 @@ def compare(
         before: The outputs before the pass.
         after: The outputs after it.
         promise: How much may differ.
-        perturbed: Evaluates what was before with perturbed values; called only if the bits differ and the promise is
-            not `exact`.
+        perturbed: Evaluate what was before, and after, with perturbed values; called only if the bits differ and the
+            promise is not `exact`, and one only where those before it do not explain the difference.
     """
     if len(before) != len(after):
         return Difference(0, (), len(before), len(after), f"{len(before)} outputs before, {len(after)} after")
@@ -144,12 +145,18 @@ def compare(
         return None
     if promise.is_exact:
         return next((d for i in suspects if (d := _exact(i, before[i], after[i])) is not None), None)
-    samples = _samples(perturbed)
-    for i in suspects:
-        found = _bounded(i, before[i], after[i], promise, [s[i] for s in samples])
-        if found is not None:
-            return found
-    return None
+    found: Difference | None = None
+    for function, center in zip(perturbed, (before, after), strict=False):
+        samples = _samples(function)
+        remaining: list[int] = []
+        found = None
+        for i in suspects:
+            difference = _bounded(i, before[i], after[i], promise, _deviations(center[i], [s[i] for s in samples]))
+            if difference is not None:
+                remaining.append(i)
+                found = found or difference
+        suspects = remaining
+    return found
 
 
 def _samples(perturbed: Callable[[np.random.Generator], Sequence[Value]]) -> list[Sequence[Value]]:
@@ -219,31 +226,48 @@ def _shown(x: Any) -> str:
     return repr(x.item() if hasattr(x, "item") and not isinstance(x, ml_dtypes.bfloat16) else x)
 
 
-def _bounded(number: int, a: Value, b: Value, promise: Promise, samples: Sequence[Value]) -> Difference | None:
+@dataclass(frozen=True)
+class _Deviation:
+    """How far each element moved, and where it became finite or was no longer."""
+
+    by: Array
+    loose: Array
+
+
+def _deviations(center: Value, samples: Sequence[Value]) -> Any:
+    """How far the perturbed values are from the plain ones; a list of that for a list."""
+    if isinstance(center, list):
+        parts = ([s[i] for s in samples if isinstance(s, list) and len(s) == len(center)] for i in range(len(center)))
+        return [_deviations(c, part) for c, part in zip(center, parts, strict=True)]
+    if not isinstance(center, np.ndarray) or center.dtype.kind == "O":
+        return None
+    x = center.astype(np.float64)
+    by, loose = np.zeros(x.shape), np.zeros(x.shape, np.bool_)
+    with np.errstate(all="ignore"):
+        for sample in samples:
+            if isinstance(sample, np.ndarray) and sample.shape == x.shape:
+                s = sample.astype(np.float64)
+                loose |= np.isfinite(s) != np.isfinite(x)
+                by = np.fmax(by, np.where(np.isfinite(s) & np.isfinite(x), np.abs(s - x), 0.0))
+    return _Deviation(by, loose)
+
+
+def _bounded(number: int, a: Value, b: Value, promise: Promise, deviation: Any) -> Difference | None:
     if isinstance(a, list):
-        parts = ([s[i] for s in samples if isinstance(s, list) and len(s) == len(a)] for i in range(len(a)))
-        found = (_bounded(number, x, y, promise, s) for x, y, s in zip(a, b, parts, strict=True))
+        found = (_bounded(number, x, y, promise, d) for x, y, d in zip(a, b, deviation, strict=True))
         return next((d for d in found if d is not None), None)
-    if not isinstance(a, np.ndarray) or a.dtype.kind == "O":
+    if not isinstance(a, np.ndarray) or not isinstance(deviation, _Deviation):
         return _exact(number, a, b)
-    usable = [s for s in samples if isinstance(s, np.ndarray) and s.shape == a.shape]
     x, y = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):
-        deviation = np.zeros(a.shape)
-        loose = np.zeros(a.shape, np.bool_)
-        for sample in usable:
-            s = sample.astype(np.float64)
-            loose |= np.isfinite(s) != np.isfinite(x)
-            deviation = np.fmax(deviation, np.where(np.isfinite(s) & np.isfinite(x), np.abs(s - x), 0.0))
-        c = promise.reassociation + promise.ulp
-        slack = FACTOR * max(1.0, c) * deviation
+        c = max(1.0, promise.reassociation + promise.ulp)
         if is_float(a):
             info = ml_dtypes.finfo(a.dtype)
-            slack += 4 * max(1.0, c) * (float(info.eps) * np.abs(np.where(np.isfinite(x), x, 0.0)))
+            slack = FACTOR * c * deviation.by + 4 * c * float(info.eps) * np.abs(np.where(np.isfinite(x), x, 0.0))
             slack += 16 * float(info.smallest_subnormal)
             special = ~np.isfinite(x) | ~np.isfinite(y)
             same = (x == y) | (np.isnan(x) & np.isnan(y))
-            wrong = np.where(special, ~same & ~loose, np.abs(x - y) > slack)
+            wrong = np.where(special, ~same & ~deviation.loose, np.abs(x - y) > slack)
         else:  # an integer that a rounding decides may be another one altogether
-            wrong = (x != y) & (deviation == 0) & ~loose
+            wrong = (x != y) & (deviation.by == 0) & ~deviation.loose
     return _first(number, a, b, wrong, f" by more than {promise} allows")

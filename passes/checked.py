@@ -249,6 +249,7 @@ class PassChecker:
                 got,
                 promise,
                 lambda rng, inputs=inputs: run_function(before, inputs, rng),
+                lambda rng, inputs=inputs: run_function(after, inputs, rng),
             )
             if found is not None:
                 return self._mismatch(name, after, inputs, found), runs

@@ -9,10 +9,12 @@ from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
 from sardonyx.dialects.sx.state import StateOp
+from sardonyx.passes.bind_caches import bind_caches
 from sardonyx.passes.channels_last import ChannelsLastPass
 from sardonyx.passes.decompose_batch_norm import DecomposeBatchNormPass
 from sardonyx.passes.explicit_state import ExplicitStatePass
 from sardonyx.passes.fold_affine import FoldAffinePass
+from sardonyx.passes.pipeline import PassManager
 
 PASSES = (FoldAffinePass(make_gemm=False), DecomposeBatchNormPass(), ChannelsLastPass())
 
@@ -25,8 +27,7 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
     if not any(isinstance(op, ConvOp | BatchNormOp | PoolOp) for op in module.walk()):
         return module
     copy = located_copy(module)
-    for one in PASSES:
-        one.execute(copy)
+    PassManager(PASSES).run(copy)
     if fast_conv:
         for op in copy.walk():
             if isinstance(op, ConvOp):
@@ -35,10 +36,14 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
 
 
 def with_explicit_state(module: ModuleOp) -> ModuleOp:
-    """The graph with its buffers as inputs and outputs, for whoever runs it to hold: a copy, or the module itself."""
+    """The graph with its buffers as inputs and outputs, for whoever runs it to hold: a copy, or the module itself.
+
+    Behind the graph's own inputs come those of `bind_caches`, then those of `explicit-state`.
+    """
     if not any(isinstance(op, StateOp) for op in module.walk()):
         return module
     copy = located_copy(module)
+    bind_caches(copy)
     ExplicitStatePass().execute(copy)
     return copy
 

@@ -23,6 +23,7 @@ from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import UnsupportedError
 from sardonyx.passes import registry
 from sardonyx.passes.base import SxPass
+from sardonyx.passes.pipeline import PassManager
 
 CONTRIB = "com.microsoft"
 OPTIMIZE = ("compose-transposes", "remove-dead-nodes")
@@ -97,19 +98,19 @@ def _optimize(module: ModuleOp) -> None:
         optimization = registry.create(name)
         if not isinstance(optimization, SxPass):
             raise TypeError(f"{name} is not a pass of ours")
-        optimization.execute(module)
+        PassManager([optimization]).run(module)
 
 
 def _legalized(module: ModuleOp, named: int, own: int | None) -> tuple[ModuleOp, int]:
     """The module in the form of an opset, and the opset: the named one, else the lowest from the default up."""
     if named:
-        LegalizeForOpsetPass(named).execute(module)
+        PassManager([LegalizeForOpsetPass(named)]).run(module)
         return module, named
     opset = own if own is not None and MIN_OPSET <= own <= MAX_OPSET else DEFAULT_OPSET
     while True:
         work = module.clone()
         try:
-            LegalizeForOpsetPass(opset).execute(work)
+            PassManager([LegalizeForOpsetPass(opset)]).run(work)
         except OpsetError as error:
             if error.lowest is None:
                 raise
