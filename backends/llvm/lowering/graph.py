@@ -5,21 +5,23 @@ from __future__ import annotations
 import importlib
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
 from xdsl.ir import Attribute, Operation
 
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.expand import expand
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.block import lower_block
+from sardonyx.backends.llvm.lowering.containers import TAKES_CONTAINERS, container_port, is_native_container
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
 from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.control import RegionOp, YieldOp
 from sardonyx.dialects.sx.opaque import OpaqueOp
-from sardonyx.dialects.types import describe_type, is_numeric
+from sardonyx.dialects.types import describe_type, is_container, is_numeric
 from sardonyx.errors import SardonyxError, UnsupportedError
 
 FAMILIES = (
@@ -44,7 +46,11 @@ FAMILIES = (
     "cumsum",
     "layer_norm",
     "norm",
+    "control",
+    "sequence",
+    "state",
     "resize",
+    "sample",
 )
 """The modules of this package that register lowerings; a new family is one word here."""
 
@@ -59,10 +65,9 @@ def load_families() -> None:
             _loaded.append(family)
 
 
-def has_native_form(op: object) -> bool:
-    """Whether an op can be lowered to native code."""
-    load_families()
-    return isinstance(op, ConstantOp) or type(op) in LOWERINGS or type(op) in elementwise.SCALARS
+def has_native_form(op: Operation) -> bool:
+    """Whether an op, and all in its regions, can be lowered to native code."""
+    return first_refused(op) is None
 
 
 def has_native_type(ty: Attribute) -> bool:
@@ -72,27 +77,50 @@ def has_native_type(ty: Attribute) -> bool:
 
 def nested_value(op: Operation) -> str | None:
     """The type of an operand or result that native code cannot hold; None where it can hold all."""
-    return next((describe_type(v.type) for v in (*op.operands, *op.results) if not has_native_type(v.type)), None)
+    held = is_held if isinstance(op, RegionOp | YieldOp) or type(op) in TAKES_CONTAINERS else has_native_type
+    return next((describe_type(v.type) for v in (*op.operands, *op.results) if not held(v.type)), None)
+
+
+def is_held(ty: Attribute) -> bool:
+    """Whether native code can hold a tensor, or a sequence or an optional of tensors."""
+    return has_native_type(ty) or is_native_container(ty)
+
+
+def first_refused(op: Operation) -> tuple[Operation, str] | None:
+    """The op, this one or one in its regions, that has no native form, and why; None where all have one."""
+    load_families()
+    for one in op.walk():
+        if isinstance(one, func.ReturnOp | YieldOp):
+            continue
+        what = one.operator if isinstance(one, OpaqueOp) else one.name
+        if not (isinstance(one, ConstantOp) or type(one) in LOWERINGS or type(one) in elementwise.SCALARS):
+            return one, f"{what} has no native form yet"
+        nested = nested_value(one)
+        if nested is not None:
+            return one, f"{what} on a {nested} has no native form yet"
+        if any(isinstance(v.type, UnrankedTensorType) for v in (*one.operands, *one.results)):
+            return one, f"the rank of a tensor that {what} takes or gives is not known before the run"
+    return None
 
 
 def _refuse(module: ModuleOp) -> None:
-    """Refuse a graph that takes sequences, optionals or strings, or has an op that has no native form."""
+    """Refuse a graph that takes what native code cannot hold, or has an op that has no native form."""
     for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True):
-        if not has_native_type(argument.type):
+        if not is_held(argument.type):
             raise UnsupportedError(
                 f"the input '{name}' is a {describe_type(argument.type)}, which has no native form yet",
                 hint="finalize(fallback=True) runs what takes it by the reference",
             )
     for op in main_function(module).body.block.ops:
-        nested = nested_value(op) if has_native_form(op) else None
-        if nested is None and (has_native_form(op) or isinstance(op, func.ReturnOp)):
+        refused = None if isinstance(op, func.ReturnOp) else first_refused(op)
+        if refused is None:
             continue
-        what = op.operator if isinstance(op, OpaqueOp) else op.name
+        at, why = refused
         error = UnsupportedError(
-            f"{what} has no native form yet" if nested is None else f"{what} on a {nested} has no native form yet",
+            why,
             hint="finalize(fallback=True) runs it by the reference",
-            op=op.name,
-            location=locations.describe(op.location),
+            op=at.name,
+            location=locations.describe(at.location),
         )
         error.operation = op
         raise error
@@ -125,5 +153,8 @@ def _lower(module: ModuleOp, target: Target | None) -> LoweredGraph:
     plan.mark_outputs(returned)
     lower_block(plan, function.body.block)
     plan.finish_outputs(returned)
-    ports = [Port(n, dtype_of(v), dims_of(v)) for n, v in zip(output_names(module), returned, strict=True)]
+    ports = [
+        container_port(plan, n, v.type) if is_container(v.type) else Port(n, dtype_of(v), dims_of(v))
+        for n, v in zip(output_names(module), returned, strict=True)
+    ]
     return LoweredGraph(plan.build(), inputs, ports, plan.constants, plan.failures)
