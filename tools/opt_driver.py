@@ -260,7 +260,7 @@ class Driver:
     ) -> tuple[list[Instrumentation], list[Finish]]:
         """What watches the passes, and what prints its report at the end. The clock is innermost."""
         from sardonyx.tools import opt_report
-        from sardonyx.tools.opt_print import DUMP_ELIDES, IRPrinting, PrintOptions, Wanted, print_module
+        from sardonyx.tools.opt_print import DUMP_ELIDES, IRPrinting, PrintOptions, Wanted
         from sardonyx.tools.opt_timing import MemoryReport
 
         options = self.options
@@ -281,7 +281,7 @@ class Driver:
             style = PrintOptions(options.generic, options.locations, elide=elide)
             if folder is not None and options.split_input_file:
                 folder /= f"part_{number:03d}"
-            instruments.append(IRPrinting(self.stderr, lambda m: print_module(m, style), wanted, folder))
+            instruments.append(IRPrinting(self.stderr, style, wanted, folder))
         if options.memory:
             memory = MemoryReport()
             memory.note("(input)", loaded.module)
@@ -290,9 +290,9 @@ class Driver:
         if options.explore is not None:
             from sardonyx.tools.explorer import Recorder
 
-            recorder = Recorder(loaded.module, self.source)
+            recorder = Recorder(loaded.module, self.source, Path(options.explore))
             instruments.append(recorder)
-            reports.append(lambda report: recorder.write(Path(options.explore)))
+            reports.append(lambda report: recorder.write())
         if options.view is not None:
             from sardonyx.tools.graph_svg import write_view
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 import io
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
@@ -47,30 +46,90 @@ class PrintOptions:
         return resolve_target(*self.machine)
 
 
-class _EllipsisPrinter(Printer):
-    """A printer that leaves the elements of large constants out."""
+class SteadyNames:
+    """Names of values that stay the same from one print of a module to the next, so that a diff shows what changed and
+    not what was counted anew: a value keeps the name under which it was first printed."""
 
-    elide_above: int
+    def __init__(self) -> None:
+        self._names: dict[SSAValue, str] = {}
+        self._taken: dict[str, int] = {}
+        self._count = 0
+
+    def name(self, value: SSAValue) -> str:
+        """The value's name, without `%`."""
+        found = self._names.get(value)
+        if found is None:
+            hint = value.name_hint
+            if hint:
+                number = self._taken.get(hint, 0)
+                self._taken[hint] = number + 1
+                found = f"{hint}_{number}" if number else hint
+            else:
+                found = str(self._count)
+                self._count += 1
+            self._names[value] = found
+        return found
+
+
+def _is_splat(attribute: DenseIntOrFPElementsAttr[Any]) -> bool:
+    """Whether all elements are the same, which prints as one."""
+    raw, count = attribute.data.data, len(attribute)
+    return raw == raw[: len(raw) // count] * count
+
+
+class DumpPrinter(Printer):
+    """A printer that can leave the elements of large constants out, take steady names, and note the line of each op.
+
+    Attributes:
+        elide_above: The number of elements above which constants are left out; None keeps all.
+        steady: The names of values, where they shall stay.
+        lines: The line, from 0, on which each op begins.
+    """
+
+    elide_above: int | None = None
+    steady: SteadyNames | None = None
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self.lines: dict[Operation, int] = {}
 
     def print_attribute(self, attribute: Attribute) -> None:
-        if isinstance(attribute, DenseIntOrFPElementsAttr) and len(attribute) > self.elide_above:
+        elide = self.elide_above
+        dense = isinstance(attribute, DenseIntOrFPElementsAttr)
+        if dense and elide is not None and len(attribute) > elide and not _is_splat(attribute):
             self.print_string(f"{ELIDED} : ")
             super().print_attribute(attribute.get_type())
         else:
             super().print_attribute(attribute)
 
+    def print_ssa_value(self, value: SSAValue) -> str:
+        if self.steady is None:
+            return super().print_ssa_value(value)
+        name = self.steady.name(value)
+        self.print_string(f"%{name}")
+        return name
 
-def print_module(module: ModuleOp, options: PrintOptions) -> str:
+    def print_op(self, op: Operation) -> None:
+        self.lines[op] = self._current_line
+        super().print_op(op)
+
+
+def print_module(module: ModuleOp, options: PrintOptions, steady: SteadyNames | None = None) -> str:
     """The module's text, with a newline at its end."""
+    return print_with_lines(module, options, steady)[0]
+
+
+def print_with_lines(
+    module: ModuleOp, options: PrintOptions, steady: SteadyNames | None = None
+) -> tuple[str, dict[Operation, int]]:
+    """The module's text, and the line (from 0) on which each op begins."""
     stream = io.StringIO()
-    if options.elide is None:
-        printer = Printer(stream, print_generic_format=options.generic, print_debuginfo=options.locations)
-    else:
-        printer = _EllipsisPrinter(stream, print_generic_format=options.generic, print_debuginfo=options.locations)
-        printer.elide_above = options.elide
+    printer = DumpPrinter(stream, print_generic_format=options.generic, print_debuginfo=options.locations)
+    printer.elide_above = options.elide
+    printer.steady = steady
     printer.print_op(module)
     stream.write("\n")
-    return stream.getvalue()
+    return stream.getvalue(), printer.lines
 
 
 # ---- IR around passes
@@ -99,10 +158,15 @@ class IRPrinting(Instrumentation):
     """
 
     stream: TextIO
-    show: Callable[[ModuleOp], str]
+    style: PrintOptions
     wanted: Wanted
     folder: Path | None = None
+    _steady: SteadyNames = field(default_factory=SteadyNames, init=False)
     _before: str = field(default="", init=False)
+
+    def show(self, module: ModuleOp) -> str:
+        """The text of a dump."""
+        return print_module(module, self.style)
 
     def _named(self, names: frozenset[str], pass_: ModulePass) -> bool:
         return "*" in names or pass_.name in names
@@ -122,13 +186,14 @@ class IRPrinting(Instrumentation):
         if self._named(self.wanted.before, pass_):
             self._print(f"Before {pass_.name}", f"{index:03d}_{pass_.name}_before.mlir", self.show(module))
         if self.wanted.diff:
-            self._before = self.show(module)
+            self._before = print_module(module, self.style, self._steady)
 
     def after_pass(self, index: int, pass_: ModulePass, module: ModuleOp, report: PassReport) -> None:
         if self._named(self.wanted.after, pass_) or (self.wanted.after_change and report.changed):
             self._print(f"After {pass_.name}", f"{index:03d}_{pass_.name}.mlir", self.show(module))
         if self.wanted.diff and report.changed:
-            changes = diff(self._before, self.show(module), f"before {pass_.name}", f"after {pass_.name}")
+            now = print_module(module, self.style, self._steady)
+            changes = diff(self._before, now, f"before {pass_.name}", f"after {pass_.name}")
             self._print(f"Changes of {pass_.name}", f"{index:03d}_{pass_.name}.diff", changes)
 
     def on_failure(self, index: int, pass_: ModulePass, module: ModuleOp, error: Exception) -> None:

@@ -109,8 +109,8 @@ class RewriteControl(RewriteListener):
     def print_counters(self, stream: TextIO) -> None:
         """How often each pattern was tried, and how often it fired."""
         stream.write("===--- Debug counters ---===\n     tries  rewrites\n")
-        for name in sorted(name for name in self.tries if ":" in name):
-            stream.write(f"  {self.tries[name]:8d}  {self.rewrites.get(name, 0):8d}  {name}\n")
+        for name in sorted({*(name for name in self.tries if ":" in name), *self.rewrites}):
+            stream.write(f"  {self.tries.get(name, 0):8d}  {self.rewrites.get(name, 0):8d}  {name}\n")
 
 
 class Listeners(RewriteListener):
