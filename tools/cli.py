@@ -26,6 +26,10 @@ from sardonyx.tools.diagnostics import (
 COMMANDS = {
     "verify": ("sardonyx.tools.verify", "whether a model computes what its source does, at all sizes, everywhere"),
     "golden": ("sardonyx.tools.golden", "regression tests of exported models: freeze inputs and outputs, check them"),
+    "diff": ("sardonyx.tools.diff", "what distinguishes two models, in structure and in numbers"),
+    "inspect": ("sardonyx.tools.inspect_command", "what is in a model: sizes, dims, operators, opsets, files"),
+    "optimize": ("sardonyx.tools.optimize", "simplify an ONNX model, and say what was done"),
+    "run": ("sardonyx.tools.run", "run a model, natively, by the reference or by onnxruntime"),
     "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
 }
 """Name → the module that runs it, and one line on it; a new sub-command is one line here."""

@@ -77,9 +77,11 @@ def print_verification(found: Verification, stdout: TextIO, missed: Sequence[str
     print_table(columns, rows, stdout, right=columns[3:])
     for name in found.frozen:
         stdout.write(f"frozen: '{name}' is no dynamic dim of the model: it was exported for one size\n")
-    for result in found.results:
-        if result.status == "failed":
-            _print_failure(result, stdout)
+    told: set[str] = set()
+    for result in found.failures:
+        _print_failure(result, stdout, told)
+    if len(found.failures) > len(told):
+        stdout.write(f"and {len(found.failures) - len(told)} more failures like these\n")
     for text in dict.fromkeys(f"refused by the source: {r.error}" for r in found.results if r.status == "refused"):
         stdout.write(f"{text}\n  hint: name sizes that it takes (--dim), or give inputs (--inputs)\n")
     for execution, reason in found.untested.items():
@@ -101,7 +103,12 @@ def _row(result: CaseResult) -> list[str]:
     return [*head, f"{error:.2e}", f"{relative:.2e}", f"{worst.use:.2g}", shown]
 
 
-def _print_failure(result: CaseResult, stdout: TextIO) -> None:
+def _print_failure(result: CaseResult, stdout: TextIO, told: set[str]) -> None:
+    """What is wrong with a result, unless the same was told of the execution before."""
+    same = f"{result.execution} {result.culprit and result.culprit.node} {[d.name for d in result.differences if not d.ok]}"
+    if same in told:
+        return
+    told.add(same)
     sizes = ", ".join(f"{k}={v}" for k, v in result.binding.items()) or result.origin
     stdout.write(f"failed: {result.execution} at {sizes}\n")
     if result.error:

@@ -212,6 +212,24 @@ def verify(
     )
 
 
+def cases_of(
+    graph: ModelGraph, inputs: Any, dims: Mapping[str, Sequence[int]] | Sequence[str], seed: int = 0
+) -> list[Case]:
+    """The inputs for one size of each dim: the user's, as `verify` takes them, or generated ones.
+
+    Raises:
+        InvalidArgumentError: They cannot be read, or a dim is none of the graph's.
+    """
+    sizes = dict(dims) if isinstance(dims, Mapping) else parse_dims(dims)
+    specs = [s for s in graph.input_specs() if not s.optional]
+    unknown = frozen_dims(specs, sizes)
+    if unknown:
+        known = ", ".join(free_dims(specs)) or "none"
+        raise InvalidArgumentError(f"'{unknown[0]}' is no dynamic dim of the model", hint=f"its dims are: {known}")
+    cases = list(_cases(graph, inputs, sizes, seed, 1))
+    return cases if inputs is not None or len(sizes) == len(free_dims(specs)) else cases[:1]
+
+
 def precision_of(graph: ModelGraph) -> str:
     """The narrowest arithmetic of a graph, as `Limits` calls it."""
     found = "float64"
@@ -282,6 +300,7 @@ class _Checker:
     generated: bool
     tell: Callable[[str], None]
     worst: Worst | None = None
+    referenced: Outputs | None = None
     records: list[tuple[Case, Mapping[str, Any]]] = field(default_factory=list)
 
     def check(self, case: Case) -> list[CaseResult]:
@@ -300,6 +319,7 @@ class _Checker:
         self.records.append((case, expected))
         found: list[CaseResult] = []
         reference_fails = False
+        self.referenced = None
         for execution in self.kept:
             self.tell(f"{execution.name} on {case.origin} {sizes}".rstrip())
             result = self._compare(execution, case, expected, names, reference_fails)
@@ -315,8 +335,9 @@ class _Checker:
         if other is None or other is self.graph or not any(e.name == "reference" for e in self.kept):
             return []
         try:
+            self.tell(f"the references of both on {case.origin}")
             expected = evaluate(other, case.feeds)
-            actual = evaluate(self.graph, case.feeds)
+            actual = evaluate(self.graph, case.feeds) if self.referenced is None else self.referenced
         except SardonyxError:
             return []  # the other executions say so
         wanted = self._named(expected, names)
@@ -349,6 +370,8 @@ class _Checker:
         except SardonyxError as error:
             culprit = self._culprit(execution, case, list(names), reference_fails)
             return CaseResult(execution.name, case.origin, case.binding, FAILED, (), str(error), culprit)
+        if execution.name == "reference":
+            self.referenced = actual
         differences = [
             compare(n, expected[n], actual[n], self.limits)
             if n in actual
