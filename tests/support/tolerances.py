@@ -73,6 +73,9 @@ allow(
 # Sums in their order, in float32 where the reference has float64.
 allow("scatter_elements scatter_nd", "float32 float64", ulps=4.0, of_largest=4.0, signed=False)
 allow("scatter_elements scatter_nd", "float16 bfloat16", ulps=1.0, of_largest=0.1, signed=False)
+allow("cumprod", "float32 float64", ulps=4.0)
+allow("det", "float64", ulps=64.0, of_largest=16.0)  # the reference eliminates in blocks, in float64 too
+allow("det", "float16 bfloat16 float32", ulps=1.0)
 
 ROWS = "softmax log_softmax layer_norm rms_norm instance_norm group_norm batch_norm lp_normalization lrn"
 allow(ROWS, ulps=16.0, of_largest=16.0, signed=False)

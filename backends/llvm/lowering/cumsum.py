@@ -1,4 +1,4 @@
-"""Lowering of cumsum: a running sum along one axis, which may be known or come with the run."""
+"""Lowerings of cumsum and cumprod: running sums and products along an axis, which may be known or come with the run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.backends.llvm.lowering.rows import Row, RowAxis, Rows
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dtypes import float64
+from sardonyx.dialects.sx.cumprod import CumProdOp
 from sardonyx.dialects.sx.cumsum import CumSumOp
+from sardonyx.dialects.values import known_ints
 
 
-@lowers(CumSumOp)
-def _cumsum(plan: Plan, op: CumSumOp) -> None:
-    """Floats accumulate in float64 and round each sum once, as the reference has it."""
+@lowers(CumSumOp, CumProdOp)
+def _cumulate(plan: Plan, op: CumSumOp | CumProdOp) -> None:
+    """Floats accumulate in float64 and round each result once, as the reference has it."""
+    combine, name = ("add", "cumsum") if isinstance(op, CumSumOp) else ("mul", "cumprod")
     dtype = dtype_of(op.x)
     wide = float64 if dtype.is_float else dtype
     outer, length, inner = _extents(plan, op)
-    kernel = plan.kernel("cumsum")
+    kernel = plan.kernel(name)
     source, target = kernel.read(op.x), kernel.write(op.output)
     size, below, above = (kernel.outer(e) for e in (length, inner, outer))
     block = kernel.outer(plan.product(length, inner))
@@ -34,21 +37,22 @@ def _cumsum(plan: Plan, op: CumSumOp) -> None:
         def step(c: Body, index: SSAValue, carried: Any) -> list[SSAValue]:
             place = c.minus(c.minus(size, 1), index) if op.attr("reverse") else index
             at = c.plus(row.base, c.times(place, below))
-            following = c.arithmetic("add", wide, carried[0], c.convert(c.load(source, at), dtype, wide))
+            following = c.arithmetic(combine, wide, carried[0], c.convert(c.load(source, at), dtype, wide))
             c.store(c.convert(carried[0] if op.attr("exclusive") else following, wide, dtype), target, at)
             return [following]
 
-        b.loop(size, step, [("serial", b.const(wide, 0))])
+        b.loop(size, step, [("serial", b.const(wide, 0 if combine == "add" else 1))])
 
     rows.each(kernel, point)
     kernel.launch()
 
 
-def _extents(plan: Plan, op: CumSumOp) -> tuple[IndexLike, IndexLike, IndexLike]:
+def _extents(plan: Plan, op: CumSumOp | CumProdOp) -> tuple[IndexLike, IndexLike, IndexLike]:
     """The numbers of elements before, along and behind the axis, as indices of the plan."""
     dims, body = dims_of(op.x), plan.body
-    axis = op.known_axis()
-    if axis is not None:
+    known = known_ints(op.axis)
+    if known is not None and len(known) == 1:
+        axis = known[0] % len(dims)
         return plan.count(dims[:axis]), plan.dim(dims[axis]), plan.count(dims[axis + 1 :])
     rank = len(dims)
     for d in dims_of(op.axis):
