@@ -23,7 +23,7 @@ from sardonyx.passes import provenance
 from sardonyx.passes.pipeline import Instrumentation, PassReport
 from sardonyx.tools.opt_print import DUMP_ELIDES, PrintOptions, SteadyNames, print_with_lines
 
-PAGES = Path(__file__).parent / "pages"
+PAGES = Path(__file__).parent
 
 MATCHED_LINES = 4000
 """How many lines in the changed middle of two texts are matched; beyond, all of it counts as changed."""

@@ -293,7 +293,7 @@ def _svg_box(node: graph_layout.Node, box: Box, top: float) -> str:
 
 # ---- HTML
 
-PAGES = Path(__file__).parent / "pages"
+PAGES = Path(__file__).parent
 
 
 def page(drawings: Sequence[Drawing], title: str) -> str:
