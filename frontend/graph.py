@@ -22,7 +22,6 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from sardonyx.dialects.dtypes import DType
-from sardonyx.dialects.evaluate import EvalContext, evaluate_function
 from sardonyx.dialects.module import (
     GRAPH_NAME,
     get_opset,
@@ -37,11 +36,12 @@ from sardonyx.dialects.weights import FileSlice, WeightStore
 from sardonyx.errors import ExecutionError, FailedPreconditionError, InvalidArgumentError, SardonyxError
 from sardonyx.frontend import serialize
 from sardonyx.frontend.binding import Array, Binding, Inputs
+from sardonyx.frontend.kv_cache import DEFAULT_CAPACITY, CacheRun, KVCache, attach
 from sardonyx.frontend.naming import Names
 from sardonyx.frontend.nested import arrays_in, map_arrays
 from sardonyx.frontend.nodes import Node
 from sardonyx.frontend.spec import TensorSpec
-from sardonyx.frontend.state import States, exclusive
+from sardonyx.frontend.state import States
 from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.transform import Transform
 from sardonyx.passes.pipeline import DEFAULT_PIPELINE, PassManager, PipelineReport, parse
@@ -79,6 +79,7 @@ class ModelGraph:
         self._names: Names | None = None
         self._tensors = dict(states or {})
         self._states: States | None = None
+        self._cache: KVCache | None = None
         self._run = self._refuse_run
 
     # ---- what it is
@@ -130,7 +131,8 @@ class ModelGraph:
 
     def _stated(self) -> States:
         if self._states is None:
-            self._states = States(self._module, self._tensors)
+            cache = self._cache and CacheRun(self._module, self._cache, self._bound().specs)
+            self._states = States(self._module, self._tensors, cache)
             self._tensors = self._states.tensors
         return self._states
 
@@ -295,7 +297,7 @@ class ModelGraph:
                 self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
             bound = self._bound()
             binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)
-            if self._stated().tensors:
+            if not self._stated().is_empty:
                 self._run = self._run_stateful
             else:
                 self._run = self._run_bound if binds else self._compiled.run
@@ -383,12 +385,7 @@ class ModelGraph:
         """
         self.require_idle("evaluate")
         arrays = self._bound().bind("evaluate", inputs)
-        states = self._stated()
-        with exclusive(states.holders()):
-            ctx = EvalContext(states=states.named_arrays())
-            results = evaluate_function(main_function(self._module), arrays, ctx=ctx)
-            for name, array in ctx.updates.items():
-                states.store(name, array.copy())
+        results = self._stated().evaluate(main_function(self._module), arrays)
         given = arrays_in(arrays)
         return [map_arrays(result, lambda array: _of_array(_owned(array, given))) for result in results]
 
@@ -403,6 +400,40 @@ class ModelGraph:
     def __call__(self, *inputs: Any) -> list[Tensor]:
         """`run` with the inputs as arguments."""
         return self.run(list(inputs))
+
+    # ---- caches
+    def attach_kv_cache(
+        self, capacity: int = DEFAULT_CAPACITY, *, pairs: Mapping[str, str] | None = None, cache: KVCache | None = None
+    ) -> KVCache:
+        """Put a cache inside of the graph, in the place of a decoding step's past and present.
+
+        A pair is an input whose extent along one axis is a symbol, and the output that is that input with rows appended
+        (`concat([past, new], axis)`). Both leave the signature; a run appends the new rows to what the cache holds.
+
+        Args:
+            capacity: How many rows the cache holds at most.
+            pairs: The pairs by name, input → output; by default all that the graph has.
+            cache: The cache of another graph, to be shared: one that reads the prompt, say.
+
+        Raises:
+            InvalidArgumentError: The graph has no such pair, or the cache does not fit.
+            FailedPreconditionError: The graph has a cache, or another call works on it.
+        """
+        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+            raise InvalidArgumentError(f"attach_kv_cache: a capacity is a number of rows from 1 on, not {capacity!r}")
+        self.require_idle("attach_kv_cache")
+        if self._cache is not None:
+            raise FailedPreconditionError("attach_kv_cache: the graph has a cache already")
+        found = KVCache(capacity) if cache is None else cache
+        with self.edit("attach_kv_cache") as module:
+            attach(module, found, pairs)
+            self._cache = found
+        return found
+
+    @property
+    def kv_cache(self) -> KVCache | None:
+        """The cache that `attach_kv_cache` put into the graph."""
+        return self._cache
 
     # ---- taking it elsewhere
     def export_onnx(self, path: str | os.PathLike[str], **options: Any) -> None:
@@ -435,7 +466,9 @@ class ModelGraph:
         store = WeightStore()
         for weight in self._store:
             store.insert(weight)
-        return ModelGraph(self._module.clone(), store, {name: t.copy() for name, t in self.states().items()})
+        copy = ModelGraph(self._module.clone(), store, {name: t.copy() for name, t in self.states().items()})
+        copy._cache = self._cache and self._cache.copy()
+        return copy
 
     def __copy__(self) -> ModelGraph:
         return self.clone()
@@ -445,7 +478,7 @@ class ModelGraph:
 
     def __reduce__(self) -> tuple[object, ...]:
         self.require_idle("pickle")
-        return _restore, (serialize.flatten(self._module), self._store, self.states())
+        return _restore, (serialize.flatten(self._module), self._store, self.states(), self._cache)
 
     def __str__(self) -> str:
         return self.text()
@@ -474,10 +507,17 @@ def _owned(result: Array, inputs: Sequence[Array]) -> Array:
     return result.copy()
 
 
-def _restore(flat: serialize.FlatOp, store: WeightStore, states: Mapping[str, Tensor] | None = None) -> ModelGraph:
+def _restore(
+    flat: serialize.FlatOp,
+    store: WeightStore,
+    states: Mapping[str, Tensor] | None = None,
+    cache: KVCache | None = None,
+) -> ModelGraph:
     for weight in store:
         if not isinstance(weight.content, FileSlice):
             weight.content.flags.writeable = False
     module = serialize.rebuild(flat)
     serialize.bind_weights(module, store)
-    return ModelGraph(module, store, states)
+    graph = ModelGraph(module, store, states)
+    graph._cache = cache
+    return graph

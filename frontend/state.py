@@ -1,8 +1,8 @@
 """The buffers that outlive the runs of a graph: where their contents are, and how a run takes and leaves them.
 
 A *state* is a tensor of the user's that the traced function writes in place. Native code takes its contents as one more
-input and gives what they are afterwards as one more output; the tensor then has that array. Runs of graphs that share a
-tensor are serialised.
+input and gives what they are afterwards as one more output; the tensor then has that array. Caches (`kv_cache.py`) are
+written where they are. Runs of graphs that share a buffer are serialised.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.dialects.attributes import dtype_of, static_shape
+from sardonyx.dialects.evaluate import EvalContext, evaluate_function
 from sardonyx.dialects.module import main_function, output_values
-from sardonyx.dialects.sx.state import CacheAppendOp, CacheOp, StateOp, StateReadOp, StateWriteOp
+from sardonyx.dialects.sx.state import CacheOp, StateOp, StateReadOp
 from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.kv_cache import CacheRun
 from sardonyx.frontend.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -55,8 +58,11 @@ def exclusive(holders: Sequence[object]) -> Iterator[None]:
 class States:
     """The states of one graph: its buffers by name."""
 
-    def __init__(self, module: ModuleOp, tensors: Mapping[str, Tensor] | None = None) -> None:
+    def __init__(
+        self, module: ModuleOp, tensors: Mapping[str, Tensor] | None = None, caches: CacheRun | None = None
+    ) -> None:
         self.tensors = dict(tensors or {})
+        self.caches = caches
         self.reads: list[str] = []
         """The buffers that the graph reads, in order: native code's inputs behind the graph's own."""
         self.writes: list[str] = []
@@ -92,8 +98,17 @@ class States:
         self.writes.append(name)
         self.places.append(place)
 
-    def holders(self) -> list[Tensor]:
-        return list({id(t): t for t in self.tensors.values()}.values())
+    @property
+    def is_empty(self) -> bool:
+        """Whether the graph has no buffers."""
+        return not self.tensors and self.caches is None
+
+    def holders(self) -> list[Any]:
+        """What holds the contents of the buffers, each once."""
+        found: dict[int, Any] = {id(t): t for t in self.tensors.values()}
+        if self.caches is not None:
+            found[id(self.caches.cache)] = self.caches.cache
+        return list(found.values())
 
     def arrays(self) -> list[Array]:
         """What the buffers hold that the graph reads."""
@@ -109,11 +124,34 @@ class States:
 
     def run(self, native: Callable[..., list[Array]], inputs: Sequence[Any], out: Sequence[Any] | None) -> list[Array]:
         """Run native code on the inputs and what the buffers hold, and keep what it leaves there."""
+        caches = self.caches
         with exclusive(self.holders()):
-            results = native([*inputs, *self.arrays()])
+            if caches is None:
+                results = native([*inputs, *self.arrays()])
+            else:
+                rows, buffers = caches.prepare(inputs)
+                results = native([*inputs, *caches.native_inputs(buffers), *self.arrays()])
+                caches.cache.advance(rows)
             for name, place in zip(self.writes, self.places, strict=True):
                 self.store(name, results[place])
         return given(results[: self.outputs], out)
+
+    def evaluate(self, function: func.FuncOp, inputs: Sequence[Any]) -> list[Any]:
+        """Run the reference on the inputs and what the buffers hold, and keep what it leaves there."""
+        caches = self.caches
+        with exclusive(self.holders()):
+            ctx = EvalContext(states=self.named_arrays())
+            rows = 0
+            if caches is not None:
+                rows, _ = caches.prepare(inputs)
+                ctx.states.update(caches.states())
+            results = evaluate_function(function, inputs, ctx=ctx)
+            if caches is not None:
+                caches.store({name: ctx.updates.pop(name) for name in caches.names if name in ctx.updates})
+                caches.cache.advance(rows)
+            for name, array in ctx.updates.items():
+                self.store(name, array.copy())
+        return results
 
 
 def given(results: list[Array], out: Sequence[Any] | None) -> list[Array]:
@@ -135,19 +173,3 @@ def given(results: list[Array], out: Sequence[Any] | None) -> list[Array]:
     for buffer, made in zip(buffers, results, strict=True):
         np.copyto(buffer, made)
     return buffers
-
-
-def written_output(module: ModuleOp, names: Sequence[str]) -> str | None:
-    """The output that is what the graph writes to a buffer, or a name for it; None for a graph without state."""
-    returned = output_values(module)
-    found: str | None = None
-    for op in main_function(module).walk():
-        if isinstance(op, StateWriteOp | CacheAppendOp):
-            value = op.value if isinstance(op, StateWriteOp) else op.output
-            place = next((k for k, v in enumerate(returned) if v is value), None)
-            if place is not None:
-                return names[place]
-            found = found or op.buffer_name
-        elif isinstance(op, StateOp):
-            found = found or op.buffer_name
-    return found

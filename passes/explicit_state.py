@@ -12,7 +12,7 @@ from sardonyx.dialects.attributes import dims_of, dtype_of, tensor_type
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.module import NAME, input_names, main_function, output_names, output_values, set_outputs
 from sardonyx.dialects.sx.concat import ConcatOp
-from sardonyx.dialects.sx.state import CacheAppendOp, CacheReadOp, StateOp, StateReadOp, StateWriteOp
+from sardonyx.dialects.sx.state import CacheAppendOp, CacheOp, CacheReadOp, StateOp, StateReadOp, StateWriteOp
 from sardonyx.passes.base import EXACT, PassRun, Promise, SxPass
 
 
@@ -27,7 +27,7 @@ class ExplicitStatePass(SxPass):
        `<buffer>_out` stands behind the others.
     3. A cache that the graph appends to is an input of the length `rows` and an output that is longer, as
        before `attach_kv_cache()`; the append is a concat.
-    4. Not: a graph without such buffers.
+    4. Not: a graph without such buffers, and caches that have their memory.
 
     Whoever runs the graph then hands the outputs of one run to the next.
 
@@ -39,7 +39,7 @@ class ExplicitStatePass(SxPass):
     PROMISE: ClassVar[Promise] = EXACT
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
-        ops = [op for op in module.walk() if isinstance(op, StateOp)]
+        ops = [op for op in module.walk() if isinstance(op, StateOp) and not _is_bound(op)]
         if not ops:
             return
         inputs = _Inputs(module)
@@ -64,6 +64,11 @@ class ExplicitStatePass(SxPass):
                 values.append(value)
                 names.append(free_name(f"{state}_out", {*names, *input_names(module)}))
         set_outputs(module, values, names)
+
+
+def _is_bound(op: StateOp) -> bool:
+    """Whether a cache's op has its memory already."""
+    return isinstance(op, CacheOp) and op.buffer is not None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class _Inputs:

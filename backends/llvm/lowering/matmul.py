@@ -60,10 +60,12 @@ def contract(
     extents: tuple[Dim, Dim, Dim],
     batch: Sequence[tuple[SSAValue, SSAValue, SSAValue]] = (),
     stage: Stage | None = None,
+    dots: bool = False,
 ) -> None:
     """Launch C = stage(A * B) over a batch; `extents` are m, n and k, `dtype` that of the operands.
 
-    `batch` holds per batch axis its extent and the strides of A and B, as indices of the plan; C is contiguous.
+    `batch` holds per batch axis its extent and the strides of A and B, as indices of the plan; C is contiguous. With
+    `dots` every element is a dot product of its own, as where A or B is a vector.
     """
     m, n, k = extents
     kernel = plan.kernel(name)
@@ -73,7 +75,7 @@ def contract(
     sizes = [kernel.extent(d) for d in (m, n, k)]
     strides = [kernel.extent(d) for d in (a.row, a.column, b.row, b.column)]
     axes = [tuple(kernel.outer(v) for v in line) for line in batch]
-    by_dot = b.packed is None and (n.static_value == 1 or (m.static_value == 1 and b.column.static_value != 1))
+    by_dot = dots or b.packed is None and (n.static_value == 1 or (m.static_value == 1 and b.column.static_value != 1))
 
     def tiles(
         at: Body,
@@ -282,6 +284,11 @@ def _matmul(plan: Plan, op: MatMulOp, fused: Fused | None) -> None:
     m, k, n = a[-2], a[-1], b[-1]
     dtype = dtype_of(op.output)
     stage = chain(dtype, None, fused)
+    if op.lhs in plan.strided or op.rhs in plan.strided:
+        from sardonyx.backends.llvm.lowering.matmul_strided import lower_strided
+
+        if lower_strided(plan, op, result_of(op, fused), stage):
+            return
     together = all(d.static_value == 1 for d in b[:-2])  # A's matrices are one long matrix
     rows = Dim.product(a[:-1]) if together else m
     panels = None if n.static_value == 1 or len(dims_of(op.rhs)) < 2 else panels_of(plan, op.rhs, dtype, rows)

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from sardonyx.backends.llvm.lowering.builder import IndexLike
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region, row_major
+from sardonyx.backends.llvm.lowering.strided import find, give
 from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.sx.concat import ConcatOp, SplitOp
@@ -27,6 +28,10 @@ def _transpose(plan: Plan, op: TransposeOp) -> None:
     dims = dims_of(op.data)
     perm = op.attr("perm")
     perm = tuple(reversed(range(len(dims)))) if perm is None else perm
+    there = find(plan, op.data)
+    if there is not None:
+        give(plan, op.output, there.permuted(perm))
+        return
     moving = [p for p in perm if dims[p].static_value != 1]
     if moving == sorted(moving):  # only extents of 1 move: the elements stay where they are
         plan.alias(op.output, op.data)

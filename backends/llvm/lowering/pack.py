@@ -51,19 +51,29 @@ def pack_columns(array: Array, width: int) -> Array:
 @dataclass(frozen=True)
 class Source:
     """Matrices in a plan-level buffer: the strides from matrix to matrix, row to row and column to column, and the
-    dtype that the panels have."""
+    dtype that the panels have. Matrices along several axes: `matrix` is the stride along the innermost, and `outer` has
+    for each axis around it, outermost first, how many matrices one step stands for, and the stride."""
 
     buffer: SSAValue
     matrix: IndexLike
     row: IndexLike
     column: IndexLike
     to: DType
+    outer: tuple[tuple[IndexLike, IndexLike], ...] = ()
 
 
-def pack_matrices(plan: Plan, source: Source, dtype: DType, shape: tuple[Dim, Dim, Dim], width: int) -> SSAValue:
+def pack_matrices(
+    plan: Plan,
+    source: Source,
+    dtype: DType,
+    shape: tuple[Dim, Dim, Dim],
+    width: int,
+    only_if: SSAValue | None = None,
+) -> SSAValue:
     """Launch the kernel that lays `shape` = (count, k, n) matrices out in panels; returns their buffer.
 
-    The panels of a matrix take `panel_block(plan, k, n, width)` elements.
+    The panels of a matrix take `panel_block(plan, k, n, width)` elements. Where the condition `only_if` is false,
+    nothing is done.
     """
     count, k, n = shape
     panels = plan.body.index_math("ceildiv", plan.dim(n), width)
@@ -72,13 +82,21 @@ def pack_matrices(plan: Plan, source: Source, dtype: DType, shape: tuple[Dim, Di
     read, write = kernel.read_buffer(source.buffer), kernel.write_buffer(target)
     across, depth, columns = kernel.outer(panels), kernel.extent(k), kernel.extent(n)
     steps = [kernel.outer(plan.body.index(s)) for s in (source.matrix, source.row, source.column)]
-    total = kernel.outer(plan.product(plan.dim(count), panels))
+    beyond = [tuple(kernel.outer(plan.body.index(v)) for v in pair) for pair in source.outer]
+    number = plan.product(plan.dim(count), panels)
+    total = kernel.outer(number if only_if is None else plan.body.select(only_if, number, plan.body.index(0)))
     zero = kernel.const(source.to, 0)
 
     def panel(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         matrix = b.index(0) if count.static_value == 1 else b.index_math("floordiv", number, across)
         column = b.times(b.minus(number, b.times(matrix, across)), width)
-        start = b.plus(b.times(matrix, steps[0]), b.times(column, steps[2]))
+        start = b.times(column, steps[2])
+        inner_matrix: IndexLike = matrix
+        for count_inside, stride in beyond:
+            at = b.index_math("floordiv", inner_matrix, count_inside)
+            start = b.plus(start, b.times(at, stride))
+            inner_matrix = b.minus(inner_matrix, b.times(at, count_inside))
+        start = b.plus(start, b.times(inner_matrix, steps[0]))
         to = b.times(b.times(number, depth), width)
         left = b.minus(columns, column)
 

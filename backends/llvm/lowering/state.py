@@ -1,0 +1,36 @@
+"""Caches: new rows go into the buffer, and what it holds then is read there, in steps of the whole buffer's extents."""
+
+from __future__ import annotations
+
+from sardonyx.backends.llvm.lowering.plan import Plan, lowers
+from sardonyx.backends.llvm.lowering.region import axis, copy_region, row_major
+from sardonyx.backends.llvm.lowering.strided import Strided, give
+from sardonyx.dialects.attributes import dims_of
+from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.sx.state import CacheAppendOp, CacheReadOp, full_message
+
+
+@lowers(CacheReadOp)
+def _read(plan: Plan, op: CacheReadOp) -> None:
+    give(plan, op.output, Strided(plan.buffer(op.buffer), tuple(row_major(dims_of(op.buffer)))))
+
+
+@lowers(CacheAppendOp)
+def _append(plan: Plan, op: CacheAppendOp) -> None:
+    dims, there = dims_of(op.new), dims_of(op.buffer)
+    at = op.attr("axis") % len(dims)
+    rows, capacity = Dim.symbol(op.attr("rows")), op.attr("capacity")
+    body = plan.body
+    length, more = plan.dim(rows), plan.dim(dims[at])
+    fits = body.compare("sle", body.plus(length, more), capacity)
+    body.require(fits, plan.failure(full_message(op.buffer_name)), length, more, body.index(capacity))
+    for place, (own, full) in enumerate(zip(dims, there, strict=True)):
+        if place != at:
+            plan.require_equal(
+                own, full, f"the cache '{op.buffer_name}' takes rows of {{1}} along axis {place}, not {{0}}"
+            )
+    strides = row_major(there)
+    buffer = plan.buffer(op.buffer)
+    axes = [axis(d, s, t) for d, s, t in zip(dims, row_major(dims), strides, strict=True)]
+    copy_region(plan, "append", axes, plan.buffer(op.new), buffer, 0, rows * strides[at])
+    give(plan, op.output, Strided(buffer, tuple(strides)))
