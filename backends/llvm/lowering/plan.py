@@ -175,6 +175,8 @@ class Plan:
         self._checked: set[tuple[Dim, Dim]] = set()
         self.containers: dict[SSAValue, Any] = {}
         """What sequences and optionals are (`containers.py`)."""
+        self.strided: dict[SSAValue, Any] = {}
+        """Values that are parts of larger buffers (`strided.py`)."""
         self.places: dict[SSAValue, Callable[[Sequence[SSAValue], Attribute], SSAValue]] = {}
         """Values whose buffer a region's op gives, from extents and element type: what a loop carries or collects."""
         self.growing = 0
@@ -349,6 +351,10 @@ class Plan:
     def buffer(self, value: SSAValue) -> SSAValue:
         """The plan-level buffer of a tensor value that has been computed, or is an input or a constant."""
         found = self._buffers.get(value)
+        if found is None and value in self.strided:
+            from sardonyx.backends.llvm.lowering.strided import copied
+
+            return copied(self, value)
         if found is None:
             raise UnsupportedError(f"no kernel computes {value}", location=self.where(), op=self.op_name())
         return found
