@@ -57,6 +57,10 @@ FAMILIES = (
     "state",
     "resize",
     "sample",
+    "roi",
+    "lp_pool",
+    "col2im",
+    "deform_conv",
 )
 """The modules of this package that register lowerings; a new family is one word here."""
 
