@@ -15,7 +15,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
 from xdsl.ir import Operation, SSAValue
 
-from sardonyx.backends.llvm.lowering.graph import has_native_form, lower_graph, nested_value
+from sardonyx.backends.llvm.lowering.graph import first_refused, is_held, lower_graph
 from sardonyx.backends.llvm.lowering.plan import Port
 from sardonyx.backends.llvm.runtime.call import CompiledGraph
 from sardonyx.backends.llvm.runtime.shapes import check_inputs
@@ -24,7 +24,7 @@ from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.module import create_module, input_names, main_function, output_names, return_op, set_outputs
 from sardonyx.dialects.sx.constant import ConstantOp
-from sardonyx.dialects.types import is_tensor
+from sardonyx.dialects.types import captures, is_tensor
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
@@ -45,13 +45,10 @@ def find_fallbacks(module: ModuleOp) -> dict[Operation, str]:
     for op in main_function(module).body.block.ops:
         if isinstance(op, func.ReturnOp):
             continue
-        if not has_native_form(op):
-            refused[op] = f"{op.name} has no native form yet"
-        elif (nested := nested_value(op)) is not None:
-            refused[op] = f"{op.name} on a {nested} has no native form yet"
-        elif any(isinstance(v.type, UnrankedTensorType) for v in (*op.operands, *op.results)):
-            refused[op] = "the rank of a tensor is not known before the run"
-    if refused or any(not is_tensor(v.type) for v in main_function(module).body.block.args):
+        found = first_refused(op)
+        if found is not None:
+            refused[op] = found[1]
+    if refused or any(not is_held(v.type) for v in main_function(module).body.block.args):
         return refused
     try:
         lower_graph(module)
@@ -157,9 +154,7 @@ class HybridGraph:
                 ctx.values[op.output] = op.array()
         for step in self._steps:
             if isinstance(step, _Stretch):
-                results = step.compiled.run(
-                    [np.ascontiguousarray(ctx.values[v]).reshape(ctx.values[v].shape) for v in step.inputs]
-                )
+                results = step.compiled.run([_contiguous(ctx.values[v]) for v in step.inputs])
                 ctx.values.update(zip(step.outputs, results, strict=True))
             else:
                 evaluate_op(step, ctx)
@@ -173,6 +168,10 @@ class HybridGraph:
         return list(out)
 
 
+def _contiguous(value: Any) -> Any:
+    return np.ascontiguousarray(value).reshape(value.shape) if isinstance(value, np.ndarray) else value
+
+
 def _extract(
     ops: Sequence[Operation], returned: set[SSAValue]
 ) -> tuple[ModuleOp, list[SSAValue], list[SSAValue], dict[Operation, Operation]]:
@@ -181,7 +180,7 @@ def _extract(
     inputs: dict[SSAValue, None] = {}
     constants: dict[SSAValue, Operation] = {}
     for op in ops:
-        for operand in op.operands:
+        for operand in (*op.operands, *captures(op)):
             if isinstance(operand.owner, ConstantOp):
                 constants[operand] = operand.owner
             elif operand not in inside:
@@ -195,7 +194,8 @@ def _extract(
     copies: dict[Operation, Operation] = {}
     for op in [*constants.values(), *ops]:
         copy = op.clone(mapping)
-        copy.location = op.location
+        for mine, theirs in zip(op.walk(), copy.walk(), strict=True):
+            theirs.location = mine.location
         block.add_op(copy)
         copies[op] = copy
     set_outputs(module, [mapping[v] for v in outputs], [f"r{i}" for i in range(len(outputs))])

@@ -133,7 +133,10 @@ def early_ops(body: Sequence[Operation]) -> set[Operation]:
     early: set[Operation] = set()
     unchecked = False
     for op in body:
-        known = all(isinstance(v.owner, Operation) and v.owner in early for v in op.operands)
+        known = all(
+            isinstance(v.owner, Operation) and v.owner in early and not isinstance(v.owner, AllocOp)
+            for v in op.operands
+        )
         if isinstance(op, RequireOp):
             if known:
                 early.add(op)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, OpResult, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -113,6 +113,13 @@ class SequenceEmptyOp(SxOp):
         return [[]]
 
 
+def is_empty(value: SSAValue) -> bool:
+    """Whether a sequence certainly has no elements, so that its type says nothing of their shapes."""
+    while isinstance(value, OpResult) and value.op.name == "sx.identity":
+        value = value.op.operands[0]
+    return isinstance(value, OpResult) and isinstance(value.op, SequenceEmptyOp)
+
+
 @irdl_op_definition
 class SequenceInsertOp(SxOp):
     """The sequence with `tensor` in front of the element at `position` (from the end where it is negative).
@@ -131,6 +138,8 @@ class SequenceInsertOp(SxOp):
     def infer(self) -> Sequence[Attribute]:
         element = element_type(self, self.input_sequence, "(C1)")
         check_position(self, self.position, "(C2)")
+        if is_empty(self.input_sequence) and dtype_of(element) == dtype_of(self.tensor):
+            return [SequenceType(self.tensor.type)]
         try:
             return [SequenceType(join(element, self.tensor.type, nested=True))]
         except InferenceError as error:

@@ -10,6 +10,7 @@ from sardonyx.backends.llvm.lowering.plan import LOWERINGS, Plan
 from sardonyx.dialects import locations
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.control import YieldOp
+from sardonyx.dialects.types import is_container
 from sardonyx.errors import SardonyxError
 
 
@@ -19,16 +20,17 @@ def lower_block(plan: Plan, block: Block) -> None:
     Raises:
         SardonyxError: An op has no native form for its operands; the error names the op.
     """
-    inlined = elementwise.choose_inlined(block)
+    aside = {op for op in block.ops if any(is_container(result.type) for result in op.results)}
+    inlined = elementwise.choose_inlined(block, aside)
     fused = epilogue.choose(block, inlined)
     inside = {one.contraction for one in fused.values()}
-    taken = inside | {op for one in fused.values() for op in one.ops}
+    taken = aside | inside | {op for one in fused.values() for op in one.ops}
     regions = row_fusion.choose(block, taken)
     joined = {op for region in regions for op in region.ops}
     last = {region.ops[-1]: region for region in regions}
     through = {view.root: view for view in views.choose(block, taken | joined)}
     joined |= {op for view in through.values() for op in view.ops}
-    inlined = elementwise.choose_inlined(block, joined)
+    inlined = elementwise.choose_inlined(block, joined | aside)
     for op in block.ops:
         plan.current = op
         try:
@@ -44,12 +46,12 @@ def lower_block(plan: Plan, block: Block) -> None:
                 continue
             elif op in fused:
                 epilogue.lower(plan, fused[op])
-            elif type(op) in elementwise.SCALARS:
+            elif type(op) in elementwise.SCALARS and op not in aside:
                 elementwise.lower_group(plan, op, inlined)  # pyright: ignore[reportArgumentType]
             else:
                 LOWERINGS[type(op)](plan, op)
         except SardonyxError as error:
             error.op = error.op or op.name
-            error.operation = error.operation or op
+            error.operation = op  # at last the one of the graph itself
             raise error.at(locations.describe(op.location)) from None
     plan.current = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from sardonyx.backends.llvm.codegen.text import Target
@@ -37,7 +37,9 @@ from sardonyx.dialects.kernel.ops import (
     YieldOp,
     single_block,
 )
+from sardonyx.dialects.kernel.plan_ops import OutputListOp
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.types import OptionalType, is_container
 from sardonyx.dialects.weights import Weight
 from sardonyx.errors import UnsupportedError
 
@@ -70,11 +72,17 @@ class Failure:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of the compiled graph."""
+    """An input or output of the compiled graph.
+
+    `kind` is `tensor`, `sequence`, `optional` (of a tensor) or `optional sequence`; `dims` are those of a tensor,
+    `record_words` the length of the records of the others.
+    """
 
     name: str
     dtype: DType
     dims: tuple[Dim, ...]
+    kind: str = "tensor"
+    record_words: int = 0
 
 
 @dataclass
@@ -180,6 +188,7 @@ class Plan:
         self.places: dict[SSAValue, Callable[[Sequence[SSAValue], Attribute], SSAValue]] = {}
         """Values whose buffer a region's op gives, from extents and element type: what a loop carries or collects."""
         self.growing = 0
+        self.record_words: int | None = None
 
     # ---- regions
     @contextmanager
@@ -419,6 +428,9 @@ class Plan:
         body = self.body
         later: list[tuple[Dim, SSAValue, str]] = []
         for number, (argument, name) in enumerate(zip(self.function.body.block.args, names, strict=True)):
+            if is_container(argument.type):
+                ports.append(self._container_input(number, argument, name))
+                continue
             dims = dims_of(argument)
             ports.append(Port(name, dtype_of(argument), dims))
             self._buffers[argument] = body.add(InputOp(number, scalar_ir(dtype_of(argument))))
@@ -436,6 +448,15 @@ class Plan:
             message = f"{what} is {{0}}, but the other inputs make {d} {{1}}"
             body.require(body.compare("eq", actual, self.dim(d)), self.failure(message), actual, self.dim(d))
         return ports
+
+    def _container_input(self, number: int, argument: SSAValue, name: str) -> Port:
+        from sardonyx.backends.llvm.lowering.containers import Container, container_port, holds_sequence
+
+        body = self.body
+        count = body.add(InputDimOp(number, 0))
+        present = body.compare("ne", body.add(InputDimOp(number, 1)), 0) if holds_sequence(argument.type) else None
+        self.containers[argument] = Container(body.add(InputOp(number, i64)), count, present)
+        return container_port(self, name, argument.type)
 
     def _solve(self, equations: list[tuple[Dim, SSAValue, str]]) -> list[tuple[Dim, SSAValue, str]]:
         """Bind symbols that stand only in expressions such as `2*seq`; returns all equations, to be checked."""
@@ -486,18 +507,30 @@ class Plan:
     def mark_outputs(self, values: Sequence[SSAValue]) -> None:
         """A value's first place among the outputs is computed in place; inputs, constants and repeats are copied."""
         for number, value in enumerate(values):
+            if is_container(value.type):
+                continue
             if isinstance(value.owner, Operation) and not isinstance(value.owner, ConstantOp):
                 self._output_numbers.setdefault(value, number)
 
     def finish_outputs(self, values: Sequence[SSAValue]) -> None:
         """Copy the outputs that no kernel writes in place."""
         for number, value in enumerate(values):
+            if is_container(value.type):
+                self._finish_container(number, value)
+                continue
             if self._output_numbers.get(value) == number:
                 continue
             dims, dtype = dims_of(value), dtype_of(value)
             target = self.body.add(OutputOp(number, [self.dim(d) for d in dims], scalar_ir(dtype)))
             size = self.product(self.count(dims), dtype.itemsize)
             self.body.block.add_op(CopyOp(self.buffer(value), target, size))
+
+    def _finish_container(self, number: int, value: SSAValue) -> None:
+        from sardonyx.backends.llvm.lowering.containers import container, is_present, record_words
+
+        found = container(self, value)
+        present = is_present(self, value) if isinstance(value.type, OptionalType) else self.body.true()
+        self.body.add(OutputListOp(number, record_words(self), found.table, found.count, present))
 
     def build(self) -> ModuleOp:
         """The module of kernels and plan."""

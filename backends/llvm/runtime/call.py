@@ -19,6 +19,7 @@ from sardonyx.backends.llvm.lowering.plan import Failure, Port
 from sardonyx.backends.llvm.runtime.blocks import adopt, free_memory
 from sardonyx.backends.llvm.runtime.caller import generate_callers
 from sardonyx.backends.llvm.runtime.jit import Library
+from sardonyx.backends.llvm.runtime.lists import Packed, unpack
 from sardonyx.backends.llvm.runtime.pool import POOL, thread_count
 from sardonyx.backends.llvm.runtime.shapes import Array, check_inputs, shape_source
 from sardonyx.dialects.weights import Weight
@@ -66,7 +67,7 @@ class Context:
         self.input_table = self._table(2 * len(inputs))
         self.output_table = self._table(2 * len(outputs))
         self.slots = self._table(2 * sizes.slots)
-        self.output_dims = [self._table(len(port.dims)) for port in outputs]
+        self.output_dims = [self._table(len(port.dims) if port.kind == "tensor" else 2) for port in outputs]
         for k, dims in enumerate(self.output_dims):
             self.output_table[2 * k + 1] = ctypes.addressof(dims)
         dtypes = self._table(len(inputs))
@@ -100,14 +101,28 @@ class Context:
 
     def workspace_bytes(self) -> int:
         """How much memory the context holds on to."""
-        return self.field("arena_bytes") + sum(self.slots[k] for k in range(1, len(self.slots), 2))
+        kept = sum(size for _, size in self._kept())
+        return self.field("arena_bytes") + kept + sum(self.slots[k] for k in range(1, len(self.slots), 2))
+
+    def _kept(self) -> list[tuple[int, int]]:
+        """Address and capacity of the chunks of what the last run kept until its end (`sx.keep`)."""
+        out: list[tuple[int, int]] = []
+        address = self.field("kept")
+        while address:
+            before, capacity = (ctypes.c_int64 * 2).from_address(address)
+            out.append((address, capacity))
+            address = before
+        return out
 
     def __del__(self) -> None:
         for k in range(0, len(getattr(self, "slots", ())) - 1, 2):
             if self.slots[k]:
                 free_memory(self.slots[k])
-        if hasattr(self, "fields") and self.field("arena"):
-            free_memory(self.field("arena"))
+        if not hasattr(self, "fields"):
+            return
+        for address in [self.field("arena"), *(address for address, _ in self._kept())]:
+            if address:
+                free_memory(address)
 
 
 class CompiledGraph:
@@ -135,7 +150,7 @@ class CompiledGraph:
         kinds += [ctypes.c_void_p if shape is None else ctypes.py_object for shape in shapes]
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library.addresses["entry"])
         self.run: Callable[..., list[Array]] = self.run_carefully
-        if FAST_ENTRY:
+        if FAST_ENTRY and all(port.kind == "tensor" for port in (*self.inputs, *self.outputs)):
             entry = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library.addresses["entry_py"])
             self.run = generate_callers(self, shapes, entry, self._idle)
 
@@ -172,6 +187,9 @@ class CompiledGraph:
         try:
             shapes: list[Any] = []
             for k, array in enumerate(prepared):
+                if isinstance(array, Packed):
+                    context.input_table[2 * k], context.input_table[2 * k + 1] = array.table, array.dims
+                    continue
                 shapes.append((ctypes.c_int64 * max(array.ndim, 1))(*array.shape))
                 context.input_table[2 * k] = array.__array_interface__["data"][0]
                 context.input_table[2 * k + 1] = ctypes.addressof(shapes[-1])
@@ -203,6 +221,8 @@ class CompiledGraph:
             raise InvalidArgumentError(f"the graph has {len(self.outputs)} outputs, got {len(out)} buffers in out")
         results = [getattr(o, "_array", o) for o in out]
         for k, (array, port) in enumerate(zip(results, self.outputs, strict=True)):
+            if port.kind != "tensor":
+                raise InvalidArgumentError(f"out[{k}]: the output is a sequence or an optional, which is no buffer")
             if not isinstance(array, np.ndarray) or array.dtype != port.dtype.numpy or not array.flags.writeable:
                 raise InvalidArgumentError(f"out[{k}] must be a writable array of dtype {port.dtype}")
         return results
@@ -214,6 +234,9 @@ class CompiledGraph:
             address = context.output_table[2 * k]
             context.output_table[2 * k] = 0
             if not address:
+                continue
+            if port.kind != "tensor":
+                out.append(unpack(port, address, context.output_dims[k], failed=bool(status)))
                 continue
             shape = tuple(context.output_dims[k][: len(port.dims)])
             if status:

@@ -137,8 +137,8 @@ def store_program(
             constant["place"] = places[constant.pop("part")]
     header = json.dumps(
         {
-            "inputs": [[p.name, p.dtype.name, [str(d) for d in p.dims]] for p in program.inputs],
-            "outputs": [[p.name, p.dtype.name, [str(d) for d in p.dims]] for p in program.outputs],
+            "inputs": [_stated(port) for port in program.inputs],
+            "outputs": [_stated(port) for port in program.outputs],
             "failures": [[f.message, f.location, f.op] for f in program.failures],
             "sizes": dataclasses.asdict(program.sizes),
             "constants": constants,
@@ -166,9 +166,13 @@ def _sizes(stated: dict[str, Any]) -> EntrySizes:
     return EntrySizes(**fields)
 
 
+def _stated(port: Port) -> list[Any]:
+    return [port.name, port.dtype.name, [str(d) for d in port.dims], port.kind, port.record_words]
+
+
 def _port(stated: list[Any]) -> Port:
-    name, dtype, dims = stated
-    return Port(name, DType.of(dtype), tuple(Dim.parse(d) for d in dims))
+    name, dtype, dims, kind, record_words = stated
+    return Port(name, DType.of(dtype), tuple(Dim.parse(d) for d in dims), kind, record_words)
 
 
 def _constant(stated: dict[str, Any], whole: np.ndarray[Any, Any], weights: dict[str, Weight | None]) -> Any:

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from sardonyx.backends.llvm.lowering.plan import Port
+from sardonyx.backends.llvm.runtime.lists import Packed
 from sardonyx.dialects.dims import Call, Dim, Symbol
 from sardonyx.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
 
 
-def check_inputs(ports: Sequence[Port], arrays: Sequence[Any], unranked: Collection[int] = ()) -> list[Array]:
-    """The inputs as contiguous arrays of the declared dtypes, ranks and static extents.
+def check_inputs(ports: Sequence[Port], arrays: Sequence[Any], unranked: Collection[int] = ()) -> list[Any]:
+    """The inputs as contiguous arrays of the declared dtypes, ranks and static extents; sequences and optionals packed.
 
     Inputs whose number is in `unranked` may have any rank.
 
@@ -25,8 +26,11 @@ def check_inputs(ports: Sequence[Port], arrays: Sequence[Any], unranked: Collect
     given = list(arrays)
     if len(given) != len(ports):
         raise InvalidArgumentError(f"the graph takes {len(ports)} inputs, got {len(given)}")
-    out: list[Array] = []
+    out: list[Any] = []
     for number, (value, port) in enumerate(zip(given, ports, strict=True)):
+        if port.kind != "tensor":
+            out.append(Packed(port, value))
+            continue
         array = getattr(value, "_array", value)
         if not isinstance(array, np.ndarray):
             array = np.asarray(array)
@@ -52,6 +56,8 @@ def _check_extents(port: Port, array: Array) -> None:
 
 def shape_source(port: Port, inputs: Sequence[Port]) -> str | None:
     """Python source of the output's shape from the inputs' shapes `s0, s1 …`; None where data decides it."""
+    if port.kind != "tensor":
+        return None
     places: dict[str, str] = {}
     for number, given in enumerate(inputs):
         for axis, dim in enumerate(given.dims):
