@@ -15,8 +15,8 @@ from sardonyx.dialects.attributes import Shape, dims_of, tensor_type, unranked_t
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import FLOATS, DType, int32
-from sardonyx.dialects.evaluate import Array
-from sardonyx.dialects.sx.extents import merge, refuse
+from sardonyx.dialects.evaluate import Array, EvalContext
+from sardonyx.dialects.sx.extents import merge, refuse, slots
 from sardonyx.dialects.sx.numeric import double, narrow, sigmoid, softplus
 from sardonyx.dialects.sx.support import check_dtype, format_dims, is_unranked, require_equal
 
@@ -50,6 +50,41 @@ ACTIVATIONS: dict[str, Activation] = {
     "softplus": Activation(lambda a, b: softplus),
 }
 """By ONNX's name in small letters; names are read without regard to case."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """One of `ACTIVATIONS` with the parameters that it is to have."""
+
+    name: str
+    alpha: float
+    beta: float
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a step of a layer computes from: `x` [batch, input], states [batch, hidden], w, r and b of one direction."""
+
+    x: Array
+    state: list[Array]
+    weights: tuple[Array, Array, Array]
+    peepholes: Array
+    functions: Sequence[Function]
+
+    @property
+    def hidden(self) -> int:
+        return self.state[0].shape[1]
+
+    def gates(self, first: int = 0, last: int | None = None) -> list[Array]:
+        """`x w' + h r' + wb + rb` of the gates from the first to before the last."""
+        w, r, b = self.weights
+        size = self.hidden
+        rows = slice(first * size, None if last is None else last * size)
+        both = b.reshape(2, -1)[:, rows].sum(0)
+        total = self.x @ w[rows].T + self.state[0] @ r[rows].T + both
+        return [total[:, i : i + size] for i in range(0, total.shape[1], size)] if size else [total] * 4
+
+
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
@@ -86,6 +121,12 @@ class RecurrentOp(SxOp):
     DTYPES: ClassVar[Sequence[DType]] = FLOATS
     GATES: ClassVar[int]
     FUNCTIONS: ClassVar[tuple[str, ...]]
+
+    def infer(self) -> Sequence[Attribute]:
+        return self.infer_recurrent()
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        return self.run_layer(*slots(arrays))
 
     # ---- types
     def infer_recurrent(
@@ -172,7 +213,14 @@ class RecurrentOp(SxOp):
         return DIRECTIONS[direction]
 
     def functions(self) -> list[list[Function]]:
-        """The activations of each direction."""
+        """The activations of each direction, as functions on arrays."""
+        return [
+            [ACTIVATIONS[chosen.name].make(chosen.alpha, chosen.beta) for chosen in each]
+            for each in self.chosen_activations()
+        ]
+
+    def chosen_activations(self) -> list[list[Chosen]]:
+        """The activations of each direction, with their parameters."""
         dirs, count = self.directions(), len(self.FUNCTIONS)
         names: Sequence[str] = self.attr("activations") or self.FUNCTIONS * dirs
         if len(names) == 2 * count and dirs == 1:
@@ -180,7 +228,7 @@ class RecurrentOp(SxOp):
         if len(names) != dirs * count:
             raise self.fail(f"(C5) {len(names)} activations for {dirs} times {count}")
         alphas, betas = list(self.attr("activation_alpha") or ()), list(self.attr("activation_beta") or ())
-        out: list[Function] = []
+        out: list[Chosen] = []
         for name in names:
             known = ACTIVATIONS.get(name.lower())
             if known is None:
@@ -190,7 +238,7 @@ class RecurrentOp(SxOp):
                 alpha = alphas.pop(0)
             if beta is not None and betas:
                 beta = betas.pop(0)
-            out.append(known.make(0.0 if alpha is None else alpha, 0.0 if beta is None else beta))
+            out.append(Chosen(name.lower(), 0.0 if alpha is None else alpha, 0.0 if beta is None else beta))
         return [out[i * count : (i + 1) * count] for i in range(dirs)]
 
     # ---- runs
@@ -218,7 +266,7 @@ class RecurrentOp(SxOp):
             weights = double(w[d]), double(r[d]), np.zeros(2 * self.GATES * hidden) if b is None else double(b[d])
             peep = np.zeros(3 * hidden) if peepholes is None else double(peepholes[d])
             for at, live in _steps(lengths, backward):
-                new = self.step(data[at, np.arange(batch)], state, weights, peep, functions)
+                new = self.step(Turn(data[at, np.arange(batch)], state, weights, peep, functions))
                 state = [np.where(live[:, None], n, s) for n, s in zip(new, state, strict=True)]
                 y[at[live], d, np.flatnonzero(live)] = state[0][live]
             for target, found in zip(last, state, strict=True):
@@ -240,15 +288,8 @@ class RecurrentOp(SxOp):
         clip = self.attr("clip")
         return value if not clip else np.clip(value, -clip, clip)
 
-    def step(
-        self,
-        x: Array,
-        state: list[Array],
-        weights: tuple[Array, Array, Array],
-        peepholes: Array,
-        functions: Sequence[Function],
-    ) -> list[Array]:
-        """The next states from `x` [batch, input] and states [batch, hidden]."""
+    def step(self, turn: Turn) -> list[Array]:
+        """The next states."""
         raise NotImplementedError
 
 
@@ -258,11 +299,3 @@ def _steps(lengths: Array, backward: bool) -> Iterator[tuple[Array, Array]]:
         live = step < lengths
         at = lengths - 1 - step if backward else np.full(lengths.shape, step)
         yield np.where(live, at, 0), live
-
-
-def gates(x: Array, h: Array, weights: tuple[Array, Array, Array], hidden: int) -> list[Array]:
-    """`x w' + h r' + wb + rb` of each gate."""
-    w, r, b = weights
-    half = len(b) // 2
-    total = x @ w.T + h @ r.T + b[:half] + b[half:]
-    return [total[:, i : i + hidden] for i in range(0, half, hidden)] if hidden else [total] * 4

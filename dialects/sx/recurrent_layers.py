@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop
 from sardonyx.dialects.base import SEGMENTS, OnnxForm
 from sardonyx.dialects.evaluate import Array, EvalContext
 from sardonyx.dialects.sx.extents import slots
-from sardonyx.dialects.sx.recurrent import Function, RecurrentOp, gates
+from sardonyx.dialects.sx.recurrent import RecurrentOp, Turn
 
 
 @irdl_op_definition
@@ -30,22 +30,9 @@ class RnnOp(RecurrentOp):
     GATES: ClassVar = 1
     FUNCTIONS: ClassVar = ("Tanh",)
 
-    def infer(self) -> Sequence[Attribute]:
-        return self.infer_recurrent()
-
-    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        return self.run_layer(*slots(arrays))
-
-    def step(
-        self,
-        x: Array,
-        state: list[Array],
-        weights: tuple[Array, Array, Array],
-        peepholes: Array,
-        functions: Sequence[Function],
-    ) -> list[Array]:
-        (gate, *_) = gates(x, state[0], weights, state[0].shape[1])
-        return [functions[0](self.clipped(gate))]
+    def step(self, turn: Turn) -> list[Array]:
+        (gate, *_) = turn.gates()
+        return [turn.functions[0](self.clipped(gate))]
 
 
 @irdl_op_definition
@@ -64,42 +51,21 @@ class GruOp(RecurrentOp):
     y = result_def()
     y_h = result_def()
     ONNX: ClassVar = OnnxForm("GRU", since=7)
-    DEFAULTS: ClassVar = {"direction": "forward", "layout": 0, "linear_before_reset": False}
+    DEFAULTS: ClassVar = {**RecurrentOp.DEFAULTS, "linear_before_reset": False}
     GATES: ClassVar = 3
     FUNCTIONS: ClassVar = ("Sigmoid", "Tanh")
 
-    def infer(self) -> Sequence[Attribute]:
-        return self.infer_recurrent()
-
-    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
-        return self.run_layer(*slots(arrays))
-
-    def step(
-        self,
-        x: Array,
-        state: list[Array],
-        weights: tuple[Array, Array, Array],
-        peepholes: Array,
-        functions: Sequence[Function],
-    ) -> list[Array]:
-        (h,), (f, g) = state, functions
-        size = h.shape[1]
-        w, r, b = weights
-        two = 2 * size
-        z, reset = gates(x, h, (w[:two], r[:two], _rows(b, 0, two)), size)[:2]
+    def step(self, turn: Turn) -> list[Array]:
+        (h,), (f, g), (w, r, b), size = turn.state, turn.functions, turn.weights, turn.hidden
+        z, reset = turn.gates(0, 2)[:2]
         z, reset = f(self.clipped(z)), f(self.clipped(reset))
-        inputs = x @ w[two:].T + b[two : 3 * size]
+        two = 2 * size
+        inputs = turn.x @ w[two:].T + b[two : 3 * size]
         if self.attr("linear_before_reset"):
             inner = inputs + reset * (h @ r[two:].T + b[5 * size :])
         else:
             inner = inputs + (reset * h) @ r[two:].T + b[5 * size :]
         return [(1 - z) * g(self.clipped(inner)) + z * h]
-
-
-def _rows(b: Array, start: int, stop: int) -> Array:
-    """Some of the rows of both halves of a bias."""
-    half = len(b) // 2
-    return b.reshape(2, half)[:, start:stop].reshape(-1)
 
 
 @irdl_op_definition
@@ -128,7 +94,7 @@ class LstmOp(RecurrentOp):
     y_h = result_def()
     y_c = result_def()
     ONNX: ClassVar = OnnxForm("LSTM", since=7)
-    DEFAULTS: ClassVar = {"direction": "forward", "layout": 0, "input_forget": False}
+    DEFAULTS: ClassVar = {**RecurrentOp.DEFAULTS, "input_forget": False}
     GATES: ClassVar = 4
     FUNCTIONS: ClassVar = ("Sigmoid", "Tanh", "Tanh")
 
@@ -139,18 +105,10 @@ class LstmOp(RecurrentOp):
         x, w, r, b, lens, h, c, p = slots(arrays)
         return self.run_layer(x, w, r, b, lens, h, c, peepholes=p)
 
-    def step(
-        self,
-        x: Array,
-        state: list[Array],
-        weights: tuple[Array, Array, Array],
-        peepholes: Array,
-        functions: Sequence[Function],
-    ) -> list[Array]:
-        (h, c), (f, g, last) = state, functions
-        size = h.shape[1]
-        into, out, forget, cell = gates(x, h, weights, size)
-        peep_in, peep_out, peep_forget = (peepholes[i * size : (i + 1) * size] for i in range(3))
+    def step(self, turn: Turn) -> list[Array]:
+        (_, c), (f, g, last), size = turn.state, turn.functions, turn.hidden
+        into, out, forget, cell = turn.gates()
+        peep_in, peep_out, peep_forget = (turn.peepholes[i * size : (i + 1) * size] for i in range(3))
         into = f(self.clipped(into + peep_in * c))
         forget = 1 - into if self.attr("input_forget") else f(self.clipped(forget + peep_forget * c))
         c = forget * c + into * g(self.clipped(cell))
