@@ -36,6 +36,7 @@ from sardonyx.dialects.weights import FileSlice, WeightStore
 from sardonyx.errors import ExecutionError, FailedPreconditionError, InvalidArgumentError, SardonyxError
 from sardonyx.frontend import serialize
 from sardonyx.frontend.binding import Array, Binding, Inputs
+from sardonyx.frontend.edits import Edits
 from sardonyx.frontend.kv_cache import DEFAULT_CAPACITY, CacheRun, KVCache, attach
 from sardonyx.frontend.naming import Names
 from sardonyx.frontend.nested import arrays_in, map_arrays
@@ -54,7 +55,7 @@ _of_array = Tensor.of_array
 _new = object.__new__
 
 
-class ModelGraph:
+class ModelGraph(Edits):
     """A graph: inputs, outputs, nodes and weights.
 
     Args:
@@ -400,6 +401,18 @@ class ModelGraph:
     def __call__(self, *inputs: Any) -> list[Tensor]:
         """`run` with the inputs as arguments."""
         return self.run(list(inputs))
+
+    def to(self, device: str) -> ModelGraph:
+        """The graph itself: the one device is "cpu".
+
+        Raises:
+            InvalidArgumentError: There is no such device.
+            FailedPreconditionError: Another call works on the graph.
+        """
+        with self._work("to"):
+            if device != "cpu":
+                raise InvalidArgumentError(f"to(): there is no device {device!r}", hint="the only one is 'cpu'")
+        return self
 
     # ---- caches
     def attach_kv_cache(
