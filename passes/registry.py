@@ -63,6 +63,10 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
         "rewrite what an ONNX opset cannot state, or refuse",
     ),
+    "decompose-operators": (
+        "sardonyx.backends.onnx.decompose_operators:DecomposeOperatorsPass",
+        "state ONNX operators that a runtime lacks by others",
+    ),
 }
 
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "diff": ("sardonyx.tools.diff", "what distinguishes two models, in structure and in numbers"),
     "inspect": ("sardonyx.tools.inspect_command", "what is in a model: sizes, dims, operators, opsets, files"),
     "optimize": ("sardonyx.tools.optimize", "simplify an ONNX model, and say what was done"),
+    "ops": ("sardonyx.tools.ops", "a model's operators against what a runtime supports, and what closes the gaps"),
     "run": ("sardonyx.tools.run", "run a model, natively, by the reference or by onnxruntime"),
     "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
 }

@@ -118,3 +118,25 @@ def reference_session(path: str | os.PathLike[str]) -> Session:
 
     evaluator = onnx.reference.ReferenceEvaluator(os.fspath(path))
     return lambda feeds: [np.asarray(o) for o in evaluator.run(None, dict(feeds))]
+
+
+def refuses(path: str | os.PathLike[str], provider: str) -> str | None:
+    """Why onnxruntime cannot run all of a model by one execution provider; None where it can.
+
+    Raises:
+        UnsupportedError: onnxruntime is not installed.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise UnsupportedError("onnxruntime is not installed", hint="pip install 'sardonyx[ort]'") from error
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 4
+    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if provider != "CPUExecutionProvider":
+        settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    try:
+        onnxruntime.InferenceSession(os.fspath(path), settings, providers=[provider])
+    except Exception as error:  # noqa: BLE001 -- its exceptions have no base of their own
+        return _first_line(error)
+    return None

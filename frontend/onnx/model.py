@@ -134,6 +134,11 @@ class OnnxModel:
         """The model with its weights inside: a copy."""
         return whole_proto(self._skeleton)
 
+    @property
+    def nodes_proto(self) -> onnx.ModelProto:
+        """The model's own proto, to look at: weights whose contents lie elsewhere are empty in it."""
+        return self._skeleton.proto
+
     def optimize(self, passes: Passes = None, **options: Any) -> PipelineReport:
         """Simplify the model in place, by way of a graph; returns what was done.
 

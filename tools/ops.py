@@ -1,0 +1,97 @@
+"""`sardonyx ops`: the operators of a model against what a runtime supports."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, TextIO
+
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.console import print_json, print_table
+from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
+
+EPILOG = """examples:
+  sardonyx ops model.onnx                                 what is in it, and what Sardonyx runs natively
+  sardonyx ops model.onnx --target onnxruntime            asked for real, node by node
+  sardonyx ops model.onnx --target onnxruntime:cuda
+  sardonyx ops model.onnx --target tensorrt@17            by the table of TensorRT, at most opset 17
+  sardonyx ops model.onnx --target openvino --fix -o fixed.onnx
+
+exit status: 0 no gap (what is merely restricted is for you to check), 6 gaps, 1 the model cannot be read,
+2 the command line is wrong"""
+MOST = 60
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("file", metavar="MODEL.onnx")
+    parser.add_argument("--target", action="append", default=[], metavar="NAME[@OPSET]", help="what it is to run on")
+    parser.add_argument("--fix", action="store_true", help="close the gaps that can be: lower opset, decompositions")
+    parser.add_argument("-o", "--output", metavar="FILE.onnx", help="where --fix writes")
+    parser.add_argument("--list-targets", action="store_true", help="print the names of the targets, and stop")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: Any, stdout: TextIO) -> int:
+    from sardonyx.frontend.onnx.model import OnnxModel
+    from sardonyx.frontend.verify.targets import close_gaps, find_gaps, targets
+
+    if options.list_targets:
+        stdout.write("".join(f"{t}\n" for t in targets()))
+        return EXIT_OK
+    if options.fix and (not options.output or len(options.target) != 1):
+        raise InvalidArgumentError("--fix takes one --target, and -o FILE.onnx")
+    model = OnnxModel.open(options.file)
+    done: list[str] = []
+    if options.fix:
+        fixed, done = close_gaps(model, options.target[0])
+        fixed.save(options.output)
+        model = fixed
+    reports = [find_gaps(model, target) for target in options.target]
+    ok = all(r.ok for r in reports)
+    native = _native(model)
+    if options.json:
+        data = {"fixed": done, "operators": dict(model.inspect().operators), "native": native}
+        print_json({**data, "targets": [r.to_json() for r in reports]}, stdout)
+        return EXIT_OK if ok else EXIT_CHECK
+    for text in done:
+        stdout.write(f"fixed: {text}\n")
+    rows = [[str(count), name] for name, count in model.inspect().operators.items()]
+    print_table(("nodes", "operator"), rows, stdout, ("nodes",))
+    stdout.write(f"natively by Sardonyx: {'all of them' if not native else 'all but these'}\n")
+    for text in native[:MOST]:
+        stdout.write(f"  {text}\n")
+    for report in reports:
+        stdout.write(f"\n{report.target} ({report.source})\n")
+        rows = _grouped(report.gaps)
+        if rows:
+            print_table(("", "operator", "nodes", "why", "fix"), rows[:MOST], stdout)
+        if len(rows) > MOST:
+            stdout.write(f"and {len(rows) - MOST} more\n")
+        count = sum(g.kind == "unsupported" for g in report.gaps)
+        stdout.write(f"{count} gap{'s' * (count != 1)}\n" if count else "no gap\n")
+    if any(g.fix for r in reports for g in r.gaps) and not options.fix:
+        stdout.write("--fix -o FILE.onnx closes those with a fix\n")
+    return EXIT_OK if ok else EXIT_CHECK
+
+
+def _grouped(gaps: Any) -> list[list[str]]:
+    """Gaps alike in one row, with the first nodes."""
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for gap in gaps:
+        groups.setdefault((gap.kind, gap.operator, gap.reason, gap.fix), []).append(gap.node)
+    rows = []
+    for (kind, operator, reason, fix), nodes in groups.items():
+        shown = ", ".join(n for n in nodes[:3] if n)
+        more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+        rows.append([kind, operator, shown + more, reason, fix])
+    return rows
+
+
+def _native(model: Any) -> list[str]:
+    """The nodes without a native form, with the reason."""
+    from sardonyx.backends.llvm.fallback import find_fallbacks
+    from sardonyx.dialects import locations
+
+    graph = model.compile()
+    return [f"{locations.describe(op.location) or op.name}: {why}" for op, why in find_fallbacks(graph.module).items()]
