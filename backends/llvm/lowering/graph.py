@@ -37,6 +37,8 @@ FAMILIES = (
     "unique",
     "nms",
     "det",
+    "einsum",
+    "tfidf",
     "matmul",
     "matmul_integer",
     "quantize",

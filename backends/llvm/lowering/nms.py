@@ -107,7 +107,7 @@ class _Classes:
         """Find the boxes of a class that stay."""
         pairs = self.lists.of_chunk(b)
         passed = self._passed(b, pairs, number)
-        order, _ = pairs.sort(b, b.index(0), pairs.capacity, passed)
+        order = pairs.sort(b, b.index(0), pairs.capacity, passed)[0]
         batch = b.index_math("floordiv", number, self.per_batch)
         kept = b.times(b.add(ChunkOp()), b.times(self.limit, CORNERS))
 

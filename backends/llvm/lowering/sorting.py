@@ -46,7 +46,7 @@ def key_of(b: Body, value: SSAValue, dtype: DType, descending: bool = False) -> 
     held = key_dtype(dtype)
     if dtype.is_float:
         bits = b.add(arith.BitcastOp(value, IntegerType(dtype.bits)))
-        bits = b.add(arith.ExtSIOp(bits, I32)) if dtype.bits == 16 else bits  # pyright: ignore[reportArgumentType]
+        bits = b.add(arith.ExtSIOp(bits, I32)) if dtype.bits == 16 else bits
         top = (1 << (dtype.bits - 1)) - 1
         size = b.both(bits, b.const(held, top))
         # The bits of a negative number grow with its size.
@@ -65,7 +65,7 @@ def key_of(b: Body, value: SSAValue, dtype: DType, descending: bool = False) -> 
         key = value
     else:
         made = arith.ExtUIOp if dtype.kind in "ub" else arith.ExtSIOp
-        key = b.add(made(value, I32))  # pyright: ignore[reportArgumentType]
+        key = b.add(made(value, I32))
     return b.add(arith.XOrIOp(key, b.const(held, -1))) if descending else key
 
 
@@ -103,7 +103,7 @@ class Pairs:
             b.store(key, self.words, where)
             b.store(number, self.places, where)
             return
-        high = b.math("shl", I64, b.add(arith.ExtSIOp(key, I64)), b.const(int64, 32))  # pyright: ignore[reportArgumentType]
+        high = b.math("shl", I64, b.add(arith.ExtSIOp(key, I64)), b.const(int64, 32))
         b.store(b.either(high, number), self.words, where)
 
     def word(self, b: Body, at: IndexLike) -> SSAValue:
@@ -114,7 +114,7 @@ class Pairs:
         word = self.word(b, at)
         if self.places is not None:
             return word
-        return b.add(arith.TruncIOp(b.math("ashr", I64, word, b.const(int64, 32)), I32))  # pyright: ignore[reportArgumentType]
+        return b.add(arith.TruncIOp(b.math("ashr", I64, word, b.const(int64, 32)), I32))
 
     def place(self, b: Body, at: IndexLike) -> SSAValue:
         if self.places is not None:
@@ -148,7 +148,7 @@ class Pairs:
             def before(relation: str):  # noqa: ANN202 - a body of a loop
                 def step(d: Body, j: SSAValue, found: Sequence[SSAValue]) -> list[SSAValue]:
                     less = d.compare_scalars(relation, int64, self.word(d, d.plus(source, j)), own)
-                    return [d.arithmetic("add", int64, found[0], d.add(arith.ExtUIOp(less, I64)))]  # pyright: ignore[reportArgumentType]
+                    return [d.arithmetic("add", int64, found[0], d.add(arith.ExtUIOp(less, I64)))]
 
                 return step
 

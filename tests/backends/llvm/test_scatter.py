@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from three_ways import Array, both_refuse, build, case, check_all, sample
+from three_ways import Array, Case, both_refuse, build, case, check_all, sample
 
 from sardonyx.backends.llvm.compile import compile_module
+from sardonyx.backends.llvm.runtime.call import CompiledGraph
 from sardonyx.dialects.evaluate import evaluate_function
 from sardonyx.dialects.module import main_function
 from sardonyx.dialects.sx.scatter import REDUCTIONS, ScatterElementsOp, ScatterNDOp, TensorScatterOp
@@ -20,13 +21,13 @@ def indices(*shape: int, size: int, dtype: str = "int64", seed: int = 0) -> Arra
     return np.random.default_rng([seed, *shape]).integers(-size, size, shape).astype(dtype)
 
 
-def elements(dtype: str, shape: tuple[int, ...], places: tuple[int, ...], axis: int, reduction: str) -> object:
+def elements(dtype: str, shape: tuple[int, ...], places: tuple[int, ...], axis: int, reduction: str) -> Case:
     at = indices(*places, size=shape[axis], dtype="int32" if axis else "int64")
     data, updates = sample(dtype, *shape), sample(dtype, *places, seed=1)
     return case(ScatterElementsOp, data, at, updates, axis=axis, reduction=reduction)
 
 
-SHAPES = [
+SHAPES: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [
     ((7,), (12,), 0), ((1,), (3,), -1), ((5, 9), (11, 9), 0), ((5, 9), (3, 7), 0), ((5, 9), (4, 33), 1),
     ((3, 4, 5), (3, 6, 2), 1), ((3, 4, 5), (2, 4, 9), -1), ((3, 4, 5), (7, 1, 5), -3), ((2, 300), (4, 300), 0),
     ((3, 4), (0, 4), 0), ((3, 4), (3, 0), 1), ((0, 4), (0, 3), 1), ((2, 1, 3, 2), (2, 1, 5, 2), 2),
@@ -48,14 +49,14 @@ def test_elements_are_combined(dtype: str) -> None:
     check_all([elements(dtype, *one, r) for one in SHAPES[4:5] for r in REDUCTIONS[1:]], ("mixed",))
 
 
-def slices(dtype: str, shape: tuple[int, ...], tuples: tuple[int, ...], length: int, reduction: str) -> object:
+def slices(dtype: str, shape: tuple[int, ...], tuples: tuple[int, ...], length: int, reduction: str) -> Case:
     columns = [indices(*tuples, size=max(shape[k], 1), seed=k) for k in range(length)]
     at = np.stack(columns, -1) if columns else np.zeros((*tuples, 0), np.int64)
     updates = sample(dtype, *tuples, *shape[length:], seed=1)
     return case(ScatterNDOp, sample(dtype, *shape), at, updates, reduction=reduction)
 
 
-TUPLES = [
+TUPLES: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [
     ((7,), (12,), 1), ((5, 9), (4,), 1), ((5, 9), (3, 4), 2), ((3, 4, 5), (6,), 2), ((3, 600), (5,), 1),
     ((3, 4, 5), (0,), 1), ((3, 0), (2,), 1), ((3, 4), (2,), 0), ((3, 4), (), 1), ((3, 4), (), 0), ((5,), (2, 2), 1),
 ]  # fmt: skip
@@ -94,6 +95,7 @@ def test_sums_are_those_of_one_thread(threads: int) -> None:
         "static",
     )
     native = compile_module(graph.module)
+    assert isinstance(native, CompiledGraph)
     native.use_threads(1)
     expected = native.run(graph.feeds)
     native.use_threads(threads)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from three_ways import Array, both_refuse, build, case, check_all, sample, specials
+from three_ways import Array, Case, both_refuse, build, case, check_all, sample, specials
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -32,13 +34,13 @@ def test_places_of_awkward_shapes(mode: str) -> None:
     check_all(cases, (mode,))
 
 
-COMPRESSED = [
+COMPRESSED: list[tuple[tuple[int, ...], int, int | None]] = [
     ((5,), 5, 0), ((7, 9), 40, None), ((2, 3, 4), 2, -2), ((2, 3, 4), 0, 1), ((3, 4), 4, -1), ((3, 0), 3, 0),
     ((0, 4), 0, None), ((9000,), 8500, 0),
 ]  # fmt: skip
 
 
-def compressed(dtype: str, shape: tuple[int, ...], length: int, axis: int | None) -> object:
+def compressed(dtype: str, shape: tuple[int, ...], length: int, axis: int | None) -> Case:
     properties = {} if axis is None else {"axis": axis}
     return case(CompressOp, sample(dtype, *shape), sample("bool", length, seed=3), **properties)
 
@@ -63,7 +65,7 @@ def chain() -> ModuleOp:
     module, block = create_module("chain", [("x", tensor_type(float32, ["n"]), None)])
     (x,) = block.args
 
-    def add(name: str, *operands: SSAValue, **properties: object) -> SSAValue:
+    def add(name: str, *operands: SSAValue, **properties: Any) -> SSAValue:
         op = BY_NAME[f"sx.{name}"].make(*operands, **properties)
         block.add_op(op)
         return op.results[0]
