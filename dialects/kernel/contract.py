@@ -48,9 +48,9 @@ class ContractOp(IRDLOperation):
     `accumulate` starts the sums from what C holds. `least_rows` promises that m is at least so much, which spares code
     for small remainders of rows.
 
-    **Pairs** (`pairs`): A and B hold int16 and C int32. k counts pairs of neighbouring elements, as do the offsets and
-    strides of A and B: B lies in panels [ceil(n / W)][k][W][2]. A step adds both products of a pair, in one instruction
-    where the target has one. Sums wrap around.
+    **Pairs** (`pairs`): A and B hold int16, or pairs of them as int32, and C int32. k counts pairs of neighbouring
+    elements, as do the offsets and strides of A and B: B lies in panels [ceil(n / W)][k][W][2]. A step adds both
+    products of a pair, in one instruction where the target has one. Sums wrap around.
 
     **Types.** Integers wrap around; i1 multiplies by `and` and adds by `or`; 16-bit floats are summed in float32, and
     C then holds float32 or that 16-bit type (rounded once).
@@ -120,8 +120,8 @@ class ContractOp(IRDLOperation):
                 "(C1) a contraction has 3 extents, 3 offsets, 5 strides, 0 or 4 rows, and segments in pairs"
             )
         elements = [buffer.type.element for buffer in (self.a, self.b)]  # pyright: ignore[reportAttributeAccessIssue]
-        if self.pairs is not None and elements != [IntegerType(16)] * 2:
-            raise VerifyException("(C3) the operands of a contraction of pairs hold 16-bit integers")
+        if self.pairs is not None and elements not in ([IntegerType(16)] * 2, [IntegerType(32)] * 2):
+            raise VerifyException("(C3) the operands of a contraction of pairs hold integers of 16 bits, or 32")
         if self.epilogue is None:
             return
         block = self.epilogue.block

@@ -52,8 +52,8 @@ def _conv(plan: Plan, op: ConvOp, fused: Fused | None) -> None:
         if shape.is_pointwise and dtype.bits >= 32:
             pointwise_planes(plan, shape, operands, group, target, stage)
             return
-    early = last[1] or fused is None or _reads_single_elements(fused)
-    stage = Finish(chain(dtype, _bias(op, early, w[0]), fused), early)
+    early = last[1] or fused is None or reads_single_elements(fused)
+    stage = Finish(chain(dtype, _bias(op, early, w[0]), fused), early, dtype_of(result_of(op, fused)))
     if static == (group, group, 1):
         depthwise(plan, shape, operands, target, last, stage)
     elif (outputs := outputs_of_tile(op, shape)) is not None:
@@ -62,7 +62,7 @@ def _conv(plan: Plan, op: ConvOp, fused: Fused | None) -> None:
         convolve(plan, shape, operands, group, target, last, stage)
 
 
-def _reads_single_elements(fused: Fused) -> bool:
+def reads_single_elements(fused: Fused) -> bool:
     """Whether the group does the same at every place: what it reads has one element."""
     made = {fused.contraction.results[0], *(op.results[0] for op in fused.ops)}
     leaves = {s for op in fused.ops for s in elementwise.read_slots(op) if s is not None and s not in made}

@@ -80,4 +80,4 @@ def depthwise(
     Slide(plan, kernel, shape, Steps(lambda b, c: zero, weight, add, store)).emit()
     kernel.launch()
     if not last[1]:
-        channels_put_second(plan, (held, dtype), sums, target, dims, finish.later)
+        channels_put_second(plan, (held, finish.result), sums, target, dims, finish.later)

@@ -54,6 +54,8 @@ class Finish:
 
     stage: Stage | None
     early: bool
+    result: DType
+    """The dtype that it gives."""
 
     @property
     def at_once(self) -> Stage | None:
@@ -66,8 +68,8 @@ class Finish:
         return None if self.early else self.stage
 
     def held(self, dtype: DType) -> DType:
-        """The dtype of sums in between, for results of a dtype."""
-        return dtype if self.early else compute_dtype(dtype)
+        """The dtype of what is held in between, for sums of a dtype."""
+        return self.result if self.early else compute_dtype(dtype)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ class Weights:
     packed: int | None
 
 
-def weights_of(plan: Plan, value: SSAValue, group: int, dtype: DType, rows: int | None) -> Weights:
+def weights_of(
+    plan: Plan, value: SSAValue, group: int, dtype: DType, rows: int | None, halves: bool = False
+) -> Weights:
     """The weights [M, C / group, k1, …] as matrices whose rows are (k1, …, channel).
 
     Constant ones are packed here, 16-bit ones as float32; others are put in order by a kernel.
@@ -52,7 +54,7 @@ def weights_of(plan: Plan, value: SSAValue, group: int, dtype: DType, rows: int 
     dims = dims_of(value)
     per_group, inner = dims[0] // group, Dim.product(dims[1:])
     owner = value.owner
-    if isinstance(owner, ConstantOp) and dtype.is_float:
+    if isinstance(owner, ConstantOp) and (dtype.is_float or halves):
         width = panel_width(plan.target, max(dtype.bits, 32), rows)
         packed = pack_weights(owner.array(), group, width)
         wide = float32 if dtype.bits == 16 else dtype
@@ -124,10 +126,12 @@ def convolve(
     target: SSAValue,
     last: tuple[bool, bool],
     finish: Finish,
+    halves: bool = False,
 ) -> None:
     """Launch the convolution of `operands` (data and weights) into the buffer `target`.
 
-    `last` says whether the channels are last in the data and in the result, `finish` what sums go through.
+    `last` says whether the channels are last in the data and in the result, `finish` what sums go through. With
+    `halves` an int32 of the operands is two int16 (see `kernel.contract`).
     """
     x, w = operands
     dtype = dtype_of(x)
@@ -142,7 +146,7 @@ def convolve(
     above: tuple[Dim, ...] = () if flat else shape.counts[:-2]
     planes = Dim.of(1) if flat else Dim.product([shape.batch, *above])
     pixels = Dim.product([shape.batch, *shape.counts]) if flat else Dim.product(shape.counts[-2:])
-    weights = weights_of(plan, w, group, dtype, None)
+    weights = weights_of(plan, w, group, dtype, None, halves)
     grid = grid_of(plan, planes, pixels, group, per_group, weights.packed or 16)
     sums = target if last[1] else plan.workspace(held, [plan.count([shape.batch, *shape.counts, out_channels])])
 
@@ -198,6 +202,7 @@ def convolve(
                 rows=row_pairs,
                 segments=segments,
                 epilogue=region(b, dtype, point, b.plus(before, first), channel),
+                pairs=halves,
             )
         )
         if second is None:
@@ -205,7 +210,7 @@ def convolve(
 
         inside = b.plus(b.times(_flat(b, places, upper), plane_pixels), first)
         origin = b.times(b.times(image_number, image_pixels), channels)
-        if after is None and held == dtype:
+        if after is None and held == finish.result:
             source = b.plus(origin, b.plus(b.times(inside, channels), channel))
             there = b.plus(origin, b.plus(b.times(channel, image_pixels), inside))
             turned(b, (rows, width), (result, source, channels), (second, there, image_pixels))
@@ -213,7 +218,7 @@ def convolve(
 
         def change(at: Body, value: SSAValue, c: IndexLike, p: IndexLike) -> SSAValue:
             if after is None:
-                return at.convert(value, held, dtype)
+                return at.convert(value, held, finish.result)
             return after(at, value, at.plus(at.times(image_number, channels), c), p)
 
         turned_back(

@@ -7,6 +7,7 @@ blocks are spread over the data where the blocks do not divide it, or only the r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -38,6 +39,8 @@ from sardonyx.dialects.sx.reduce import ReduceMaxOp, ReduceMinOp
 from sardonyx.dialects.sx.select import ClipOp, WhereOp
 
 ONE = Dim.of(1)
+FOLDED = 1 << 16
+"""Elements of a parameter up to which it is made anew in another shape."""
 
 
 @irdl_op_definition
@@ -107,10 +110,29 @@ class DequantizeOp(SxOp):
         return [tensor_type(DType.of(self.to), dims_of(self.x))]
 
 
+@irdl_op_definition
+class BiasOp(SxOp):
+    """`x + bias`, of int32 that wrap around; the bias broadcasts to `x`."""
+
+    name = "native.bias"
+    x = operand_def()
+    bias = operand_def()
+    output = result_def()
+    ELEMENTWISE: ClassVar = True
+
+    def infer(self) -> Sequence[Attribute]:
+        return [self.x.type]
+
+
 def view(b: Builder, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
-    """A value in another shape."""
+    """A value in another shape; a constant is one in that shape."""
     if tuple(dims) == tuple(dims_of(value)):
         return value
+    array, extents = known(value), [d.static_value for d in dims]
+    if array is not None and array.size <= FOLDED and None not in extents:
+        shape = [n or 0 for n in extents]
+        if math.prod(shape) == array.size:
+            return b.constant(array.reshape(shape))
     return b.add(ViewOp, value, result_types=[tensor_type(dtype_of(value), dims)])
 
 
@@ -143,6 +165,11 @@ def _spread(plan: Plan, op: SpreadOp) -> None:
 
 
 # ---- bodies
+
+
+@scalar(BiasOp)
+def _bias(b: Body, op: BiasOp, x: SSAValue, bias: SSAValue) -> SSAValue:
+    return b.arithmetic("add", int32, x, bias)
 
 
 @scalar(QuantizeOp)
@@ -250,7 +277,7 @@ def _expand(
     return view(b, b.add(cls, *parts, **given), dims)
 
 
-def _needed(zero: SSAValue | None) -> SSAValue | None:
+def needed(zero: SSAValue | None) -> SSAValue | None:
     """The zero point, or none where it is a constant that is 0 everywhere."""
     array = known(zero)
     return None if array is not None and not array.astype(np.float32).any() else zero
@@ -258,7 +285,7 @@ def _needed(zero: SSAValue | None) -> SSAValue | None:
 
 @expands(QuantizeLinearOp)
 def _quantize_linear(b: Builder, op: QuantizeLinearOp) -> Sequence[SSAValue]:
-    zero = _needed(op.y_zero_point)
+    zero = needed(op.y_zero_point)
     return [
         _expand(b, op, QuantizeOp, (op.x, op.y_scale, zero), to=op.target().ir, precision=op.division_dtype().ir,
                 saturate=op.attr("saturate"))
@@ -267,7 +294,7 @@ def _quantize_linear(b: Builder, op: QuantizeLinearOp) -> Sequence[SSAValue]:
 
 @expands(DequantizeLinearOp)
 def _dequantize_linear(b: Builder, op: DequantizeLinearOp) -> Sequence[SSAValue]:
-    zero = _needed(op.x_zero_point)
+    zero = needed(op.x_zero_point)
     return [_expand(b, op, DequantizeOp, (op.x, op.x_scale, zero), to=dtype_of(op.output).ir)]
 
 

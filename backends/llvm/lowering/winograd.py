@@ -319,7 +319,8 @@ def winograd(
     packed = np.stack([pack_weights(point, 1, width)[0] for point in transformed(owner.array(), outputs)])
     matrices = plan.constant_array(packed.astype(np.float32), float32)
     dims = [shape.batch, Dim.of(m), *shape.counts]
-    sums = target if last[1] else plan.workspace(float32, [plan.count(dims)])
+    held = finish.held(float32)
+    sums = target if last[1] else plan.workspace(held, [plan.count(dims)])
     block = (outputs + 2) ** 2 * grid.block
     scratch = [plan.workspace(float32, [plan.dim(grid.parts * (block * (n + PADDING)))]) for n in (channels, m)]
 
@@ -331,7 +332,7 @@ def winograd(
     else:
         _step_by_step(plan, grid, steps, (frame, matrices, sums), scratch, finish, width)
     if not last[1]:
-        channels_put_second(plan, (float32, float32), sums, target, dims, finish.later)
+        channels_put_second(plan, (held, finish.result), sums, target, dims, finish.later)
 
 
 def _in_blocks(

@@ -15,8 +15,6 @@ from sardonyx.errors import UnsupportedError
 @pytest.mark.parametrize(
     ("name", "slots", "properties", "text"),
     [
-        ("qlinear_conv", (np.zeros((1, 1, 3), "u1"), np.float32(1), np.uint8(0), np.zeros((1, 1, 2), "i1"),
-                          np.float32(1), np.int8(0), np.float32(1), np.uint8(0)), {}, "sx.qlinear_conv"),
         ("lstm", (np.zeros((2, 1, 3), "f4"), np.zeros((1, 8, 3), "f4"), np.zeros((1, 8, 2), "f4")), {}, "sx.lstm has"),
     ],
 )  # fmt: skip
