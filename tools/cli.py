@@ -30,6 +30,9 @@ COMMANDS = {
     "inspect": ("sardonyx.tools.inspect_command", "what is in a model: sizes, dims, operators, opsets, files"),
     "optimize": ("sardonyx.tools.optimize", "simplify an ONNX model, and say what was done"),
     "ops": ("sardonyx.tools.ops", "a model's operators against what a runtime supports, and what closes the gaps"),
+    "report": ("sardonyx.tools.report", "all there is to say of a model, as an HTML page and as Markdown"),
+    "view": ("sardonyx.tools.view", "a picture of a model that one can move, zoom and search"),
+    "bench": ("sardonyx.tools.bench", "how fast a model is natively, beside onnxruntime"),
     "run": ("sardonyx.tools.run", "run a model, natively, by the reference or by onnxruntime"),
     "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
 }

@@ -72,7 +72,7 @@ def run(options: Any, stdout: TextIO) -> int:
 def print_verification(found: Verification, stdout: TextIO, missed: Sequence[str] = ()) -> None:
     """The table of a verification, then what is wrong."""
     stdout.write(f"{found.model}\nagainst {found.source}; tolerances for {found.limits.precision} arithmetic\n")
-    rows = [_row(result) for result in found.results]
+    rows = [result_row(result) for result in found.results]
     columns = ("dims", "execution", "result", "max |error|", "max rel.", "of limit", "argmax flips")
     print_table(columns, rows, stdout, right=columns[3:])
     for name in found.frozen:
@@ -90,7 +90,8 @@ def print_verification(found: Verification, stdout: TextIO, missed: Sequence[str
         stdout.write(f"metric: {text}\n")
 
 
-def _row(result: CaseResult) -> list[str]:
+def result_row(result: CaseResult) -> list[str]:
+    """What the table of a verification says of a result."""
     sizes = ", ".join(f"{k}={v}" for k, v in result.binding.items()) or result.origin
     head = [sizes, result.execution, result.status]
     if not result.differences:
@@ -105,7 +106,8 @@ def _row(result: CaseResult) -> list[str]:
 
 def _print_failure(result: CaseResult, stdout: TextIO, told: set[str]) -> None:
     """What is wrong with a result, unless the same was told of the execution before."""
-    same = f"{result.execution} {result.culprit and result.culprit.node} {[d.name for d in result.differences if not d.ok]}"
+    bad = [d.name for d in result.differences if not d.ok]
+    same = f"{result.execution} {result.culprit and result.culprit.node} {bad}"
     if same in told:
         return
     told.add(same)

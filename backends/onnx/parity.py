@@ -64,7 +64,10 @@ def ort_version() -> str | None:
 
 
 def ort_session(
-    path: str | os.PathLike[str], providers: Sequence[str] = ("CPUExecutionProvider",), optimize: bool = True
+    path: str | os.PathLike[str],
+    providers: Sequence[str] = ("CPUExecutionProvider",),
+    optimize: bool = True,
+    threads: int | None = None,
 ) -> Session:
     """The model in onnxruntime.
 
@@ -72,6 +75,7 @@ def ort_session(
         path: The model's file.
         providers: Execution providers by onnxruntime's names; what the first cannot run, the next ones do.
         optimize: Whether onnxruntime may rewrite the graph.
+        threads: How many threads a run may use; None: onnxruntime's choice.
 
     Raises:
         UnsupportedError: onnxruntime is not installed, or was built without a provider.
@@ -86,6 +90,8 @@ def ort_session(
         raise UnsupportedError(f"the onnxruntime that is installed has no {missing[0]}")
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 4  # warnings about the machine are no news of the model
+    if threads is not None:
+        settings.intra_op_num_threads = threads
     if not optimize:
         settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:

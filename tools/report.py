@@ -1,0 +1,56 @@
+"""`sardonyx report`: all there is to say of a model, as one HTML page and one Markdown file."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import Any, TextIO
+
+from sardonyx.tools.console import Progress
+from sardonyx.tools.diagnostics import EXIT_OK
+from sardonyx.tools.objects import load_source
+from sardonyx.tools.verify_options import add_verify_options, verify_arguments
+
+EPILOG = """examples:
+  sardonyx report model.onnx                                    writes model.report.html and model.report.md
+  sardonyx report net.py:forward model.onnx --dim batch=1,8     with its parity with the source
+  sardonyx report model.onnx --target tensorrt@17 --seconds 0   for one target, without timing
+
+The page needs no network. exit status: 0 written, 1 a file cannot be read, 2 the command line is wrong"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from sardonyx.tools.report_data import TARGETS
+
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("files", nargs="+", metavar="FILE", help="[SOURCE] MODEL.onnx")
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="the page (MODEL.report.html); Markdown beside it")
+    parser.add_argument(
+        "--target", action="append", metavar="NAME[@OPSET]", help=f"what it is held against ({', '.join(TARGETS)})"
+    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long it is timed (1); 0: not at all")
+    add_verify_options(parser)
+
+
+def run(options: Any, stdout: TextIO) -> int:
+    from sardonyx.dialects.files import write_files
+    from sardonyx.errors import InvalidArgumentError
+    from sardonyx.tools.document import to_html, to_markdown
+    from sardonyx.tools.report_data import TARGETS, collect
+
+    if len(options.files) > 2:
+        raise InvalidArgumentError("report takes MODEL, or SOURCE and MODEL")
+    aside = io.StringIO()
+    *sources, model = options.files
+    source = load_source(sources[0], aside) if sources else None
+    page = Path(options.output) if options.output else Path(model).with_suffix(".report.html")
+    with Progress() as progress:
+        arguments = verify_arguments(options, aside)
+        document = collect(model, source, arguments, options.target or TARGETS, options.seconds, progress)
+    text = page.with_suffix(".md")
+    html, markdown = to_html(document).encode(), to_markdown(document).encode()
+    write_files([(page, lambda f: f.write(html)), (text, lambda f: f.write(markdown))])
+    stdout.write(f"{page}\n{text}\n")
+    return EXIT_OK

@@ -1,0 +1,40 @@
+"""`sardonyx view`: a picture of a model on a page that one can move, zoom and search."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, TextIO
+
+from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.diagnostics import EXIT_OK
+
+EPILOG = """examples:
+  sardonyx view model.onnx                    writes model.html
+  sardonyx view model.onnx -o model.svg
+  sardonyx view model.onnx --optimize -o small.html
+
+exit status: 0 written, 1 the model cannot be read or is too large to look at, 2 the command line is wrong"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("file", metavar="MODEL.onnx")
+    parser.add_argument("-o", "--output", metavar="FILE", help="FILE.html or FILE.svg (MODEL.html)")
+    parser.add_argument("--optimize", action="store_true", help="as it is after the pipeline 'optimize'")
+
+
+def run(options: Any, stdout: TextIO) -> int:
+    from sardonyx.frontend.onnx.model import OnnxModel
+    from sardonyx.tools.graph_svg import write_view
+
+    target = Path(options.output) if options.output else Path(options.file).with_suffix(".html")
+    if target.suffix not in (".html", ".svg"):
+        raise InvalidArgumentError(f"'{target}' is neither .html nor .svg")
+    graph = OnnxModel.open(options.file).compile()
+    if options.optimize:
+        graph.optimize("optimize")
+    write_view(graph.module, target, Path(options.file).name)
+    stdout.write(f"{target}\n")
+    return EXIT_OK
