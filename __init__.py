@@ -76,6 +76,13 @@ if TYPE_CHECKING:
         swish as swish,
         thresholded_relu as thresholded_relu,
     )
+    from sardonyx.frontend.functions.control import (
+        cond as cond,
+        fori as fori,
+        fori_loop as fori_loop,
+        scan as scan,
+        while_loop as while_loop,
+    )
     from sardonyx.frontend.functions.creation import (
         arange as arange,
         array as array,
@@ -440,6 +447,7 @@ _NAMES = {
         "celu elu gelu hard_sigmoid hard_swish hardmax leaky_relu log_softmax mish prelu relu relu6 selu "
         "shrink sigmoid silu softmax softplus softsign swish thresholded_relu"
     ),
+    "sardonyx.frontend.functions.control": "cond fori fori_loop scan while_loop",
     "sardonyx.frontend.functions.creation": (
         "arange array asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones "
         "ones_like tril trilu triu zeros zeros_like"

@@ -46,11 +46,11 @@ class InsertionTrace(Trace):
         self.module, self.store, self.before = module, store, before
         block = before.parent_block()
         assert block is not None
-        self.block = block
+        self.block = self.root = block
         self.added: list[Operation] = []
 
-    def append(self, op: Operation) -> None:
-        self.block.insert_op_before(op, self.before)
+    def append_to_root(self, op: Operation) -> None:
+        self.root.insert_op_before(op, self.before)
         self.added.append(op)
 
 

@@ -80,6 +80,7 @@ def _replace(target: Tensor, new: Tensor) -> None:
     running = current()
     if running is not None and not target.is_traced:
         running.capture_write(target)
+        running.hold(target)
     if target.is_traced:
         running = target.trace
         running.check_usable()

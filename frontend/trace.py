@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import tensor_type
@@ -43,8 +43,11 @@ class Trace:
         self.name = name
         self.store = WeightStore()
         self.module, self.block = create_module(name, [(spec.name, spec.ir, location) for spec in specs])
+        self.root = self.block
         self.inputs = [Tensor.of_value(self, argument) for argument in self.block.args]
         self._open = False
+        self._regions: list[Region] = []
+        self._nested = False
         self._places: dict[Place, LocationAttr] = {}
         self._captured: dict[int, tuple[Tensor, SSAValue]] = {}
         self._constants: dict[object, SSAValue] = {}
@@ -100,7 +103,7 @@ class Trace:
             state=name, result_types=[tensor_type(tensor.dtype, array.shape)], location=self.location()
         )
         op.output.name_hint = name
-        self.append(op)
+        self.append_to_root(op)
         self._states[id(tensor)] = _State(name, tensor, array, op.output)
         tensor._become(Tensor.of_value(self, op.output))
 
@@ -116,8 +119,47 @@ class Trace:
         self.add_state(tensor)
 
     def rebind(self, tensor: Tensor, value: SSAValue) -> None:
-        """Let a traced tensor stand for another value."""
+        """Let a traced tensor stand for another value; at the end of a region one from outside gets its old one."""
+        if self._regions:
+            region = self._regions[-1]
+            if block_of(tensor._value) is not region.block:
+                region.written.setdefault(id(tensor), (tensor, tensor._value))
         tensor._value = value
+
+    def hold(self, tensor: Tensor) -> None:
+        """Let an eager tensor of this trace that a region is about to write stand for a constant."""
+        if self._regions and not tensor.is_traced:
+            tensor._become(Tensor.of_value(self, self.value_of(tensor)))
+
+    # ---- regions
+    @contextmanager
+    def region(self, types: Sequence[Attribute] = ()) -> Iterator[Region]:
+        """The time in which a function is recorded as a region, a block with arguments of these types.
+
+        Constants that it captures stand outside. Tensors from outside that it writes have their old value afterwards.
+        """
+        region = Region(Block(arg_types=types))
+        outer, extents = self.block, self.extents
+        self.block, self.extents = region.block, dict(extents)
+        self._regions.append(region)
+        self._nested = True
+        try:
+            yield region
+        finally:
+            self._regions.pop()
+            self.block, self.extents = outer, extents
+            for key, (tensor, before) in region.written.items():
+                region.values[key] = tensor._value
+                tensor._value = before
+
+    def _check_inside(self, value: SSAValue) -> None:
+        block = block_of(value)
+        if block is not self.root and not any(block is region.block for region in self._regions):
+            raise InvalidArgumentError(
+                "a tensor that a function of cond, while_loop, fori_loop or scan computed is used outside of it; "
+                "return it from that function",
+                location=user_line(),
+            )
 
     def states(self) -> list[Tensor]:
         """The states, in the order in which they were written first."""
@@ -139,13 +181,22 @@ class Trace:
         return user_location(self._places)
 
     def append(self, op: Operation) -> None:
-        self.block.add_op(op)
+        if self._regions:
+            self.block.add_op(op)
+        else:
+            self.append_to_root(op)
+
+    def append_to_root(self, op: Operation) -> None:
+        """Put an op behind all others that stand in no region."""
+        self.root.add_op(op)
 
     def value_of(self, tensor: Tensor) -> SSAValue:
         """The value of a tensor in this graph; an eager one is captured."""
         if tensor.is_traced:
             owner = tensor.trace
             owner.check_usable()
+            if self._nested:
+                self._check_inside(tensor.value)
             return tensor.value
         known = self._captured.get(id(tensor))
         if known is None:
@@ -168,9 +219,25 @@ class Trace:
             if known is not None:
                 return known
             op = ConstantOp.of_weight(weight, self.location())
-        self.append(op)
+        self.append_to_root(op)
         self._constants[key] = op.output
         return op.output
+
+
+@dataclass
+class Region:
+    """A region that is recorded, or was: its block, and the tensors from outside that were written in it, by `id`, with
+    their value before (`written`) and at its end (`values`)."""
+
+    block: Block
+    written: dict[int, tuple[Tensor, SSAValue]] = field(default_factory=dict)
+    values: dict[int, SSAValue] = field(default_factory=dict)
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block in which a value is defined."""
+    owner = value.owner
+    return owner.parent if isinstance(owner, Operation) else owner
 
 
 @dataclass
