@@ -58,13 +58,16 @@ FAMILIES = (
     "norm",
     "control",
     "sequence",
+    "recurrent",
     "state",
+    "custom",
     "resize",
     "sample",
     "roi",
     "lp_pool",
     "col2im",
     "deform_conv",
+    "signal",
 )
 """The modules of this package that register lowerings; a new family is one word here."""
 
@@ -109,6 +112,9 @@ def first_refused(op: Operation) -> tuple[Operation, str] | None:
         what = one.operator if isinstance(one, OpaqueOp) else one.name
         if not (isinstance(one, ConstantOp) or type(one) in LOWERINGS or type(one) in elementwise.SCALARS):
             return one, f"{what} has no native form yet"
+        refusal: str | None = getattr(one, "native_refusal", None)
+        if refusal is not None:
+            return one, refusal
         nested = nested_value(one)
         if nested is not None:
             return one, f"{what} on a {nested} has no native form yet"
