@@ -53,6 +53,15 @@ if TYPE_CHECKING:
         SardonyxError as SardonyxError,
         UnsupportedError as UnsupportedError,
     )
+    from sardonyx.frontend.export import (
+        OperatorExportTypes as OperatorExportTypes,
+        TrainingMode as TrainingMode,
+        export as export,
+    )
+    from sardonyx.frontend.custom import (
+        CustomOp as CustomOp,
+        custom_op as custom_op,
+    )
     from sardonyx.frontend.functions.activation import (
         celu as celu,
         elu as elu,
@@ -420,6 +429,22 @@ if TYPE_CHECKING:
     from sardonyx.frontend.tensor import (
         Tensor as Tensor,
     )
+    from sardonyx.frontend.torch.context import (
+        is_in_onnx_export as is_in_onnx_export,
+    )
+    from sardonyx.frontend.torch.custom import (
+        register_custom_op_symbolic as register_custom_op_symbolic,
+        unregister_custom_op_symbolic as unregister_custom_op_symbolic,
+    )
+    from sardonyx.frontend.torch.errors import (
+        OnnxExporterError as OnnxExporterError,
+    )
+    from sardonyx.frontend.torch.modes import (
+        select_model_mode_for_export as select_model_mode_for_export,
+    )
+    from sardonyx.frontend.torch.program import (
+        ONNXProgram as ONNXProgram,
+    )
     from sardonyx.frontend.trace import (
         TraceResult as TraceResult,
         trace as trace,
@@ -443,6 +468,8 @@ _NAMES = {
         "ExecutionError FailedPreconditionError InferenceError InvalidArgumentError MissingWeightError "
         "SardonyxError UnsupportedError"
     ),
+    "sardonyx.frontend.export": "OperatorExportTypes TrainingMode export",
+    "sardonyx.frontend.custom": "CustomOp custom_op",
     "sardonyx.frontend.functions.activation": (
         "celu elu gelu hard_sigmoid hard_swish hardmax leaky_relu log_softmax mish prelu relu relu6 selu "
         "shrink sigmoid silu softmax softplus softsign swish thresholded_relu"
@@ -504,6 +531,11 @@ _NAMES = {
     "sardonyx.frontend.signature": "parse_signature signature",
     "sardonyx.frontend.spec": "TensorSpec",
     "sardonyx.frontend.tensor": "Tensor",
+    "sardonyx.frontend.torch.context": "is_in_onnx_export",
+    "sardonyx.frontend.torch.custom": "register_custom_op_symbolic unregister_custom_op_symbolic",
+    "sardonyx.frontend.torch.errors": "OnnxExporterError",
+    "sardonyx.frontend.torch.modes": "select_model_mode_for_export",
+    "sardonyx.frontend.torch.program": "ONNXProgram",
     "sardonyx.frontend.trace": "TraceResult trace",
     "sardonyx.frontend.transform": "Transform",
 }

@@ -1,0 +1,1 @@
+"""Translations of ATen's operators: a module per family. A new file is one word in `FAMILIES` of `registry`."""

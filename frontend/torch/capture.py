@@ -1,0 +1,134 @@
+"""From a module to an ExportedProgram of the operators that have translations."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sardonyx.frontend.torch.errors import invalid, unsupported
+from sardonyx.frontend.torch.registry import table
+
+log = logging.getLogger("sardonyx.torch")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the warnings that torch's own machinery gives about itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def capture(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    report: Callable[[str, BaseException | None], None] = lambda name, error: None,
+) -> Any:
+    """The model as an ExportedProgram: as it is, else by torch.export with strict=False, then strict=True.
+
+    Args:
+        model: A module or an ExportedProgram.
+        args: Example inputs.
+        kwargs: Example inputs by name.
+        dynamic_shapes: As torch.export takes it.
+        report: Told of each strategy: its name, and how it failed (None: it did not).
+
+    Raises:
+        UnsupportedError: No strategy succeeds; the message says why the first failed.
+    """
+    import torch
+
+    if isinstance(model, torch.export.ExportedProgram):
+        report("ExportedProgram", None)
+        return model
+    failures: list[tuple[str, Exception]] = []
+    for strict in (False, True):
+        name = f"torch.export.export(strict={strict})"
+        try:
+            with quiet(), contextlib.redirect_stdout(io.StringIO()):
+                program = torch.export.export(
+                    model, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=strict
+                )
+        except Exception as error:  # noqa: BLE001 - torch.export raises whatever the model raises
+            log.info("%s failed: %s", name, error)
+            report(name, error)
+            failures.append((name, error))
+            continue
+        report(name, None)
+        return program
+    raise _explained(failures)
+
+
+def _explained(failures: list[tuple[str, Exception]]) -> Exception:
+    """One error for all strategies, with the remedy for the commonest causes."""
+    first = failures[0][1]
+    text = _first_lines(str(first)) or type(first).__name__
+    kind = type(first).__name__
+    place = _place(first)
+    if kind == "UserError" and "dynamic" in str(first).lower():
+        return invalid(f"the dynamic shapes do not fit the model: {text}", location=place, hint=_shape_hint(str(first)))
+    if kind in ("GuardOnDataDependentSymNode", "UserError"):
+        hint = "use torch.cond or torch.where, or torch._check for what is known of the number"
+        return unsupported(f"torch.export cannot capture the model: {text}", location=place, hint=hint)
+    if isinstance(first, TypeError | IndexError | KeyError | AttributeError | ValueError):
+        return invalid(
+            f"the model failed on the example inputs: {kind}: {text}",
+            location=place,
+            hint="call the model with the same inputs outside of the export first",
+        )
+    return unsupported(f"torch.export cannot capture the model: {kind}: {text}", location=place)
+
+
+def _shape_hint(text: str) -> str:
+    if "specialized" in text or "Constraints violated" in text:
+        return "the model fixes that size: leave it static, or remove the code that compares it with a number"
+    return "dynamic_shapes has the structure of the inputs: {'x': {0: torch.export.Dim('batch')}}"
+
+
+def _first_lines(text: str, count: int = 3) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return " ".join(lines[:count])
+
+
+def _place(error: BaseException) -> str | None:
+    """The line of the model's source that an error came from."""
+    import traceback
+
+    from sardonyx.frontend import source
+    from sardonyx.frontend.source import shown_path
+    from sardonyx.frontend.torch.places import _torchs
+
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(_torchs()) and not source._is_ours(frame.filename):
+            return f"{shown_path(frame.filename)}:{frame.lineno}"
+    return None
+
+
+def decompose(program: Any, kept: Mapping[Any, Any]) -> Any:
+    """The program in functional form, its composite operators taken apart where they have no translation.
+
+    Args:
+        program: An ExportedProgram; it is not changed.
+        kept: Operators with a translation of the user's.
+    """
+    import torch
+
+    known = table()
+    decompositions = torch.export.default_decompositions()
+    for target in list(decompositions.keys()):
+        if target in kept or (str(target) in known and str(target) not in _TAKEN_APART):
+            decompositions.pop(target, None)
+    with quiet():
+        return program.run_decompositions(decompositions)
+
+
+_TAKEN_APART = frozenset({
+    "aten.dropout.default", "aten.native_batch_norm.default",
+})  # fmt: skip
+"""Operators that torch's own rule serves better where it has one."""
