@@ -79,7 +79,8 @@ class Edits:
         """
         value = self._value("insert", after)
         readers = list(value.uses)
-        first = value.owner.next_op if isinstance(value.owner, Operation) else value.owner.first_op  # pyright: ignore[reportAttributeAccessIssue]
+        owner = value.owner
+        first = owner.next_op if isinstance(owner, Operation) else owner.first_op
 
         def change(module: ModuleOp) -> list[Operation]:
             recorder, (made,) = self._record("insert", fn, [value], first or return_op(main_function(module)), 1)

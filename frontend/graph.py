@@ -314,6 +314,12 @@ class ModelGraph(Edits):
         """The native code of a finalized graph; None before."""
         return self._compiled
 
+    @property
+    def fallbacks(self) -> list[Any]:
+        """What of a finalized graph is not native: the ops that run by the reference and the custom operators whose
+        kernels are Python's, each with its `op`, `location` and `reason`."""
+        return list(getattr(self._compiled, "fallbacks", ()))
+
     # ---- running it
     def run(self, inputs: Inputs, out: Sequence[Any] | None = None) -> list[Tensor]:
         """The outputs for these inputs, natively.

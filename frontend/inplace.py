@@ -106,7 +106,7 @@ class InPlace:
         assign(self, made, what or f"{name}_()")  # pyright: ignore[reportArgumentType]
         return self
 
-    def _operate(self, name: str, other: Any, sign: str) -> Self:
+    def _operate(self, name: str, other: Any, sign: str) -> Any:
         from sardonyx.frontend.operands import is_tensor_like
 
         return self._write(name, other, what=f"{sign}=") if is_tensor_like(other) else NotImplemented

@@ -17,6 +17,7 @@ from sardonyx.dialects.attributes import WeightAttr
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.module import input_names, main_function, output_names, return_op
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.custom import CustomOp
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Names:
 
 def operator_name(op: Operation) -> str:
     """ONNX's name of an op, else its own without the dialect."""
+    if isinstance(op, CustomOp):
+        return op.operator
     form = op.ONNX if isinstance(op, SxOp) else None
     return form.name if form is not None else op.name.partition(".")[2]
 

@@ -83,13 +83,14 @@ class Loop:
         count = None if trips is None else trace.value_of(trips)
         for _ in range(MAX_TURNS):
             recorded, parts = self._body()
-            if self._fits(recorded, parts[1]):
+            going_on, after, *more = parts
+            if self._fits(recorded, after):
                 break
         else:
             raise InvalidArgumentError(f"{self.call}: the types of what is carried never settle", location=user_line())
-        rows = None if len(parts) < 3 or parts[2] is None else flatten(parts[2])
-        going = recorded.region.block.args[1] if parts[0] is None else value_in(trace, recorded, parts[0])
-        values = [going, *(value_in(trace, recorded, carried_leaf(self.call, p, v)) for p, v in flatten(parts[1])[0])]
+        rows = None if not more or more[0] is None else flatten(more[0])
+        going = recorded.region.block.args[1] if going_on is None else value_in(trace, recorded, going_on)
+        values = [going, *(value_in(trace, recorded, carried_leaf(self.call, p, v)) for p, v in flatten(after)[0])]
         values += self.written_values(recorded, 2 + len(self.initial))
         values += [] if rows is None else [value_in(trace, recorded, to_tensor(leaf)) for _, leaf in rows[0]]
         region = recorded.close(values)

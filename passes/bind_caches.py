@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -17,7 +19,7 @@ from sardonyx.passes.explicit_state import add_input
 def bind_caches(module: ModuleOp) -> bool:
     """Give every cache op of a graph its memory, in place: an input per cache, in the order of the ops, and behind
     them one vector of bytes per length, whose extent is the length. Whether there was one."""
-    ops = [op for op in module.walk() if isinstance(op, CacheOp) and op.buffer is None]  # pyright: ignore[reportAttributeAccessIssue]
+    ops = [op for op in module.walk() if isinstance(op, CacheOp) and op.memory[0] is None]
     buffers: dict[str, SSAValue] = {}
     for op in ops:
         if op.buffer_name not in buffers:
@@ -32,7 +34,7 @@ def bind_caches(module: ModuleOp) -> bool:
     for op in ops:
         given = [buffers[op.buffer_name], filled[op.attr("rows")]]
         slots = [op.operands[0], *given] if isinstance(op, CacheAppendOp) else given
-        properties = {k: v for k, v in op.properties.items() if k != "operandSegmentSizes"}
+        properties: dict[str, Any] = {k: v for k, v in op.properties.items() if k != "operandSegmentSizes"}
         made: SxOp = type(op).make(*slots, result_types=[op.results[0].type], location=op.location, **properties)
         made.results[0].name_hint = op.results[0].name_hint
         block = op.parent_block()

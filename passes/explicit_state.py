@@ -68,7 +68,7 @@ class ExplicitStatePass(SxPass):
 
 def _is_bound(op: StateOp) -> bool:
     """Whether a cache's op has its memory already."""
-    return isinstance(op, CacheOp) and op.buffer is not None  # pyright: ignore[reportAttributeAccessIssue]
+    return isinstance(op, CacheOp) and op.memory[0] is not None
 
 
 class _Inputs:

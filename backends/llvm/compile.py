@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sardonyx.backends.llvm.codegen.emit import EMITTERS
 from sardonyx.backends.llvm.codegen.entry import AS_USUAL, EntryOptions, EntrySizes, emit_entry, emit_python_entry
 from sardonyx.backends.llvm.codegen.text import ModuleText, Target
-from sardonyx.backends.llvm.fallback import HybridGraph, find_fallbacks
+from sardonyx.backends.llvm.fallback import HybridGraph, find_fallbacks, python_kernels
 from sardonyx.backends.llvm.lowering.elementwise import SCALARS
 from sardonyx.backends.llvm.lowering.graph import load_families, lower_graph
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph
@@ -25,6 +25,7 @@ from sardonyx.backends.llvm.runtime.objects import to_objects
 from sardonyx.backends.llvm.runtime.phases import phase
 from sardonyx.backends.llvm.runtime.program_cache import load_program, program_key, store_program
 from sardonyx.dialects.kernel.ops import KernelFuncOp, PlanOp, WeightOp
+from sardonyx.dialects.sx.custom import CustomOp
 from sardonyx.errors import UnsupportedError
 
 
@@ -57,7 +58,8 @@ def compile_module(module: ModuleOp, fallback: bool = False, fast_conv: bool = F
     """Compile the module's graph for this machine.
 
     With `fallback`, ops that have no native form run by the reference; a graph that has such ops is a `HybridGraph`,
-    whose `fallbacks` name them. `fast_conv` allows convolutions that are less exact (see `lowering/winograd.py`).
+    whose `fallbacks` name them. So is one with custom operators whose kernels are Python's. `fast_conv` allows
+    convolutions that are less exact (see `lowering/winograd.py`).
 
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
@@ -71,6 +73,9 @@ def compile_module(module: ModuleOp, fallback: bool = False, fast_conv: bool = F
             refused = find_fallbacks(module)
         if refused:
             return HybridGraph(module, refused, partial(compile_native, fast_conv=fast_conv))
+    kernels = python_kernels(module)
+    if kernels:
+        return HybridGraph(module, kernels, partial(compile_native, fast_conv=fast_conv), strict=True)
     return compile_native(module, fast_conv=fast_conv)
 
 
@@ -152,8 +157,10 @@ def _is_ours(module: ModuleOp) -> bool:
     load_families()
     registered = (*EMITTERS.values(), *LOWERINGS.values(), *SCALARS.values())
     classes = {type(op) for op in module.walk()}
-    return all(getattr(f, "__module__", "").startswith("sardonyx.") for f in registered) and all(
-        c.__module__.startswith(("sardonyx.", "xdsl.")) for c in classes
+    return (
+        CustomOp not in classes
+        and all(getattr(f, "__module__", "").startswith("sardonyx.") for f in registered)
+        and all(c.__module__.startswith(("sardonyx.", "xdsl.")) for c in classes)
     )
 
 

@@ -24,6 +24,7 @@ from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.module import create_module, input_names, main_function, output_names, return_op, set_outputs
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.custom import CustomOp
 from sardonyx.dialects.types import captures, is_tensor
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
@@ -58,6 +59,31 @@ def find_fallbacks(module: ModuleOp) -> dict[Operation, str]:
     return refused
 
 
+def python_kernels(module: ModuleOp) -> dict[Operation, str]:
+    """The custom operators whose kernels are Python's, and ops with such a one in a region, with the reason.
+
+    Raises:
+        UnsupportedError: Another op has no native form; the error names the node.
+    """
+    found: dict[Operation, str] = {}
+    for op in main_function(module).body.block.ops:
+        for inner in op.walk():
+            if isinstance(inner, CustomOp) and inner.native_refusal is not None:
+                found.setdefault(op, inner.native_refusal)
+    if not found:
+        return found
+    for op in main_function(module).body.block.ops:
+        refused = None if op in found or isinstance(op, func.ReturnOp) else first_refused(op)
+        if refused is not None:
+            raise UnsupportedError(
+                refused[1],
+                hint="finalize(fallback=True) runs it by the reference",
+                op=refused[0].name,
+                location=locations.describe(refused[0].location),
+            )
+    return found
+
+
 @dataclass
 class _Stretch:
     """Consecutive native ops: the values that they take and give, and the compiled graph."""
@@ -71,9 +97,15 @@ class HybridGraph:
     """A graph of which some ops run by the reference. `run` is as that of `CompiledGraph`."""
 
     def __init__(
-        self, module: ModuleOp, refused: dict[Operation, str], compile_native: Callable[[ModuleOp], CompiledGraph]
+        self,
+        module: ModuleOp,
+        refused: dict[Operation, str],
+        compile_native: Callable[[ModuleOp], CompiledGraph],
+        strict: bool = False,
     ) -> None:
+        """With `strict` no other op than those that are refused runs by the reference."""
         self._module = module
+        self._strict = strict
         function = main_function(module)
         self._arguments = list(function.body.block.args)
         self._tensors = [i for i, v in enumerate(self._arguments) if is_tensor(v.type)]
@@ -103,7 +135,8 @@ class HybridGraph:
         self._close(pending, refused, compile_native)
 
     def _refuse(self, op: Operation, reason: str) -> None:
-        self.fallbacks.append(Fallback(op.name, locations.describe(op.location), reason))
+        name = op.operator if isinstance(op, CustomOp) else op.name
+        self.fallbacks.append(Fallback(name, locations.describe(op.location), reason))
         self._steps.append(op)
 
     def _close(
@@ -124,6 +157,8 @@ class HybridGraph:
         except UnsupportedError as error:
             at = next((i for i, op in enumerate(stretch) if copies[op] is error.operation), None)
             reason = error.message
+            if self._strict and at is not None:
+                raise
             if at is None:  # no single op is to blame, such as for an extent that nothing in the stretch tells
                 if len(stretch) == 1:
                     self._refuse(stretch[0], reason)

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.onnx import metadata as metadata_of_model
 from sardonyx.backends.onnx.check import check_model
+from sardonyx.backends.onnx.custom import state_custom
 from sardonyx.backends.onnx.emit import Skeleton, emit
 from sardonyx.backends.onnx.inputs import weights_as_inputs
 from sardonyx.backends.onnx.legalize import LegalizeForOpsetPass, OpsetError
@@ -40,6 +41,7 @@ def build(module: ModuleOp, store: WeightStore, options: ExportOptions) -> Skele
     with without_collector():
         work = module.clone()
         state_as_io(work, options.explicit_state)
+        state_custom(work)
         if options.optimize:
             _optimize(work)
         if options.custom_opsets:

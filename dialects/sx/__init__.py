@@ -21,6 +21,7 @@ FAMILIES = (
     "deform_conv", "dft", "linear_attention", "random", "tfidf", "control", "sequence", "optional", "text", "space",
     "trilu", "gather", "fill", "opaque", "tree", "linear_ml", "ml_encode", "ml_maps", "contrib_lstm",
     "quantize_integer", "quantize_linear", "quantize_product", "recurrent_layers", "state",
+    "custom",
 )  # fmt: skip
 """The modules of this package that define ops; a new family is one word here."""
 

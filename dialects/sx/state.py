@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def, traits_def
 from xdsl.traits import MemoryWriteEffect
 
@@ -94,6 +94,11 @@ class CacheOp(StateOp):
     `buffer` has the capacity along `axis`; `filled` is a vector of bytes whose extent is the cache's length.
     """
 
+    @property
+    def memory(self) -> tuple[SSAValue | None, SSAValue | None]:
+        """`buffer` and `filled`."""
+        raise NotImplementedError(f"{self.name} does not define its memory")
+
     def shape_of(self, ty: Attribute) -> tuple[int, Shape]:
         """The axis that grows, and the dims of what the cache holds at first; `ty` is a part of it.
 
@@ -103,7 +108,7 @@ class CacheOp(StateOp):
         dims = type_dims(ty)
         axis = normalize_axis(self, self.attr("axis"), len(dims), "(C2)")
         held = (*dims[:axis], Dim.symbol(self.attr("rows")), *dims[axis + 1 :])
-        buffer, filled = self.buffer, self.filled
+        buffer, filled = self.memory
         if (buffer is None) != (filled is None):
             raise self.fail("(C4) `buffer` and `filled` come together")
         if buffer is not None:
@@ -145,6 +150,10 @@ class CacheReadOp(CacheOp):
     output = result_def()
     irdl_options = SEGMENTS
 
+    @property
+    def memory(self) -> tuple[SSAValue | None, SSAValue | None]:
+        return self.buffer, self.filled
+
     def infer(self) -> Sequence[Attribute]:
         ty = self.output.type
         if not isinstance(ty, TensorType):
@@ -184,6 +193,10 @@ class CacheAppendOp(CacheOp):
     traits = traits_def(MemoryWriteEffect())
     irdl_options = SEGMENTS
 
+    @property
+    def memory(self) -> tuple[SSAValue | None, SSAValue | None]:
+        return self.buffer, self.filled
+
     def infer(self) -> Sequence[Attribute]:
         if is_unranked(self.new):
             raise self.fail(f"(C1) what is appended is a ranked tensor, not {self.new.type}")
@@ -196,7 +209,7 @@ class CacheAppendOp(CacheOp):
     def evaluate(self, ctx: EvalContext, *arrays: Any) -> Sequence[Array]:
         new, buffer, filled = arrays
         axis, capacity = self.attr("axis") % new.ndim, self.attr("capacity")
-        before = self.held(ctx, dims_of(self.new)) if buffer is None else None
+        before: Any = self.held(ctx, dims_of(self.new)) if buffer is None else None
         length = len(filled) if before is None else before.shape[axis]
         if length + new.shape[axis] > capacity:
             raise ExecutionError(
@@ -207,10 +220,9 @@ class CacheAppendOp(CacheOp):
         if before is not None:
             ctx.updates[self.buffer_name] = after = np.concatenate([before, new], axis)
             return [after]
-        index = [slice(None)] * new.ndim
-        index[axis] = slice(length, length + new.shape[axis])
-        buffer[tuple(index)] = new
-        return [_first(buffer, axis, length + new.shape[axis])]
+        memory: Any = buffer
+        memory[(slice(None),) * axis + (slice(length, length + new.shape[axis]),)] = new
+        return [_first(memory, axis, length + new.shape[axis])]
 
 
 def full_message(name: str) -> str:
