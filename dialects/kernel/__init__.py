@@ -5,8 +5,9 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from sardonyx.dialects.kernel.contract import ContractOp
+from sardonyx.dialects.kernel.entropy import EntropyOp
 from sardonyx.dialects.kernel.ops import OPS, BufferType
 from sardonyx.dialects.kernel.plan_ops import PLAN_OPS
 from sardonyx.dialects.kernel.spread import SpreadOp
 
-KERNEL = Dialect("kernel", [*OPS, *PLAN_OPS, ContractOp, SpreadOp], [BufferType])
+KERNEL = Dialect("kernel", [*OPS, *PLAN_OPS, ContractOp, EntropyOp, SpreadOp], [BufferType])

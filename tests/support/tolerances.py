@@ -89,6 +89,8 @@ allow("max_pool global_max_pool", signed=False)
 SAMPLED = "resize grid_sample roi_align affine_grid col2im lp_pool global_lp_pool deform_conv"
 allow(SAMPLED, ulps=8.0, of_largest=8.0, signed=False)
 allow(SAMPLED, "float16 bfloat16", ulps=1.0, of_largest=1.0, signed=False)
+allow("random_normal random_normal_like", ulps=16.0, of_largest=4.0, signed=False)
+allow("random_normal random_normal_like", "float16 bfloat16", ulps=1.0, of_largest=1.0, signed=False)
 allow("dft stft mel_weight_matrix", ulps=8.0, of_largest=32.0, signed=False)
 allow("dft stft mel_weight_matrix", "float16 bfloat16", ulps=1.0, of_largest=1.0, signed=False)
 

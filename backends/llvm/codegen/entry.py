@@ -18,6 +18,7 @@ from sardonyx.backends.llvm.codegen import (
     contract as _contract,
     emit_loop as _emit_loop,
     emit_scalar as _emit_scalar,
+    entropy as _entropy,
     plan_flow as _plan_flow,
     spread as _spread,
     turn as _turn,
@@ -70,7 +71,7 @@ __all__ = [
     "EntrySizes",
     "emit_entry",
 ]
-_ = (_contract, _emit_loop, _emit_scalar, _plan_flow, _spread, _turn)  # they register their emitters
+_ = (_contract, _emit_loop, _emit_scalar, _entropy, _plan_flow, _spread, _turn)  # they register their emitters
 
 
 @dataclass(frozen=True)

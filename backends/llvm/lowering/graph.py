@@ -68,6 +68,10 @@ FAMILIES = (
     "col2im",
     "deform_conv",
     "signal",
+    "random",
+    "tree",
+    "svm",
+    "encode",
 )
 """The modules of this package that register lowerings; a new family is one word here."""
 

@@ -194,6 +194,26 @@ def test_compositions_run_natively() -> None:
     natively("OneHotEncoder", {"x": np.array([[1, 5], [9, 3]])}, cats_int64s=[9, 1, 3], zeros=1)
 
 
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+def test_svms_run_natively(kernel: str) -> None:
+    x, two = {"x": X.astype("f4")}, {"outputs": "l y", "types": "int64 float"}
+    vectors = RNG.normal(size=12).round(2).tolist()
+    natively("SVMRegressor", x, coefficients=[0.5, -1.5, 2.0], support_vectors=vectors, rho=[0.3], kernel_type=kernel,
+             kernel_params=PARAMS, n_supports=3, one_class=int(kernel == "POLY"))  # fmt: skip
+    classes, transform = (2, "LOGISTIC") if kernel in ("LINEAR", "RBF") else (3, "SOFTMAX")
+    natively("SVMClassifier", x, **two, **svm(kernel, classes, kernel in ("RBF", "SIGMOID"), transform))
+
+
+def test_encoders_run_natively() -> None:
+    x = np.array([[3, 1], [7, -4]])
+    natively("LabelEncoder", {"x": x}, types="int64", keys_int64s=[1, 3, -4, 3], values_int64s=[10, 30, 40, 50])
+    floats = np.array([np.nan, 1.5, -0.0, 7], "f4")
+    natively("LabelEncoder", {"x": floats}, keys_floats=[1.5, float("nan"), 0.0], values_floats=[1.0, 2.0, 3.0])
+    natively("OneHotEncoder", {"x": np.array([[1.0, 5], [9, 3]])}, cats_int64s=[9, 1, 3], zeros=1)
+    with pytest.raises(sx.SardonyxError, match="'5' is of no category"):
+        natively("OneHotEncoder", {"x": np.array([[1.0, 5], [9, 3]])}, cats_int64s=[9, 1, 3], zeros=0)
+
+
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("LinearRegressor", {"coefficients": [1.0, 2, 3]}, "features"),
     ("LinearRegressor", {"coefficients": [1.0, 2, 3, 4], "intercepts": [1.0, 2]}, "intercepts"),

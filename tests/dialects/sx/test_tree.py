@@ -239,9 +239,41 @@ def test_too_few_features_are_refused_when_it_runs() -> None:
         evaluate(proto, {"x": np.zeros((2, 1), "f4")})
 
 
-def test_native_code_refuses_by_name() -> None:
-    with pytest.raises(sx.UnsupportedError, match=r"sx\.tree_ensemble_regressor|tree_ensemble"):
-        OnnxModel.from_proto(regressor(0, 1)).compile().finalize()
+def natively(proto: onnx.ModelProto, x: Any) -> None:
+    graph = OnnxModel.from_proto(proto).compile()
+    wanted = graph.evaluate([x])
+    graph.finalize()
+    for a, b in zip(graph.run([x]), wanted, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_native_regressors(function: str) -> None:
+    targets, transform = {"SUM": (1, "NONE"), "MIN": (3, "SOFTMAX_ZERO"), "MAX": (2, "PROBIT")}.get(
+        function, (3, "NONE")
+    )
+    given = tables(targets, targets, "target") | {"base_values": [0.5] * targets, "post_transform": transform}
+    dtype = T.DOUBLE if function == "MIN" else T.FLOAT
+    natively(regressor(targets, targets, dtype, aggregate_function=function, **given), samples(dtype))
+
+
+def test_native_classifiers() -> None:
+    natively(classifier(1, 4, T.INT64, post_transform="SOFTMAX"), samples(T.INT64))
+    natively(classifier(2, 4, post_transform="LOGISTIC", base_values=[0.1, 0.2, -0.3, 1.0]), samples())
+    natively(classifier(3, 2), samples())
+    for positive in (True, False):
+        given = tables(7, 2, "class", single=True, positive=positive)
+        natively(classifier(0, 2, given=given, post_transform="LOGISTIC" if positive else "NONE"), samples(count=9))
+
+
+def test_native_newest_form() -> None:
+    x = np.array([[0, 0.5, 0], [0, 1, 0], [1, 0, -1], [1, 0, np.nan], [np.nan, 1.5, 0], [1, 0, -2]])
+    natively(newest(), x)
+    graph = OnnxModel.from_proto(regressor(0, 1)).compile()
+    graph.finalize()
+    assert np.asarray(graph.run([samples()[:0]])[0]).shape == (0, 1)
 
 
 def test_labels_are_texts() -> None:

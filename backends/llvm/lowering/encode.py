@@ -1,0 +1,161 @@
+"""Lowerings of the encoders of ai.onnx.ml on numbers, and of tfidf_vectorizer on integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from sardonyx.backends.llvm.lowering.builder import Body
+from sardonyx.backends.llvm.lowering.number import Number
+from sardonyx.backends.llvm.lowering.plan import Plan, lowers
+from sardonyx.dialects.attributes import dims_of, dtype_of
+from sardonyx.dialects.dtypes import DType, bool_, float32, int64
+from sardonyx.dialects.sx.ml_encode import LabelEncoderOp, OneHotEncoderOp
+from sardonyx.dialects.sx.ml_support import table_of
+from sardonyx.dialects.sx.tfidf import TfIdfVectorizerOp
+
+
+def _table(plan: Plan, array: np.ndarray, dtype: DType) -> SSAValue:
+    held = np.zeros(max(1, array.size), dtype.numpy)
+    held[: array.size] = array.reshape(-1)
+    return plan.constant_array(held, dtype)
+
+
+@lowers(LabelEncoderOp)
+def _label_encoder(plan: Plan, op: LabelEncoderOp) -> None:
+    """Keys are sorted, and each lane halves the range that its element may be in."""
+    keys, values = op._entries("keys")[1], op._entries("values")[1]
+    source, dtype = dtype_of(op.data), dtype_of(op.output)
+    nan = np.isnan(keys) if source.is_float else np.zeros(len(keys), bool)
+    at_nan = int(np.flatnonzero(nan)[0]) if nan.any() else None
+    known, first = np.unique(keys[~nan], return_index=True)  # of several equal keys the first one counts
+    kept = values[~nan][first]
+    default: Any = op.properties.get("default_tensor")
+    if default is not None:
+        default = table_of(default).reshape(-1)[0]
+    else:
+        default = op.attr("default_float" if dtype.is_float else "default_int64")
+    fill = np.asarray(default).astype(dtype.numpy).reshape(())
+    kernel = plan.kernel("label_encoder")
+    read, write = kernel.read(op.data), kernel.write(op.output)
+    sorted_keys = kernel.read_buffer(_table(plan, known, source))
+    found = kernel.read_buffer(_table(plan, np.append(kept, fill), dtype))
+    nan_value = kernel.read_buffer(_table(plan, values[at_nan : at_nan + 1], dtype)) if at_nan is not None else None
+    count = len(known)
+
+    def element(b: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
+        x = Number.load(b, read, i, source)
+
+        def halve(c: Body, _: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            low, high = Number(c, carried[0], None), Number(c, carried[1], None)
+            middle = (low + high) // 2
+            below = Number.load(c, sorted_keys, middle.min(max(count - 1, 0)), source).lt(x) & low.lt(high)
+            return [below.where(middle + 1, low).value, below.where(high, middle.min(high)).value]
+
+        start = [("serial", b.index(0)), ("serial", b.index(count))]
+        place = Number(b, b.loop(count.bit_length(), halve, start)[0], None)
+        inside = place.lt(count)
+        same = inside & Number.load(b, sorted_keys, inside.where(place, 0), source).eq(x)
+        value = Number.load(b, found, same.where(place, count), dtype)
+        if nan_value is not None:
+            value = x.ne(x).where(Number.load(b, nan_value, 0, dtype), value)
+        value.store(write, i, dtype, b)
+
+    kernel.loop(kernel.outer(plan.count(dims_of(op.data))), element, vector=True, parallel=True)
+    kernel.launch()
+
+
+@lowers(OneHotEncoderOp)
+def _one_hot_encoder(plan: Plan, op: OneHotEncoderOp) -> None:
+    source, cats = dtype_of(op.data), np.array(op.attr("cats_int64s"), np.int64)
+    kernel = plan.kernel("one_hot_encoder")
+    read, write, table = kernel.read(op.data), kernel.write(op.output), kernel.read_buffer(_table(plan, cats, int64))
+    failure = plan.failure("(C2) '{0}' is of no category")
+
+    def element(b: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
+        x, row = Number.load(b, read, i, source, int64), Number.index(b, i) * len(cats)
+
+        def category(v: Body, k: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            here = Number.load(v, table, k, int64).eq(x)
+            here.to(float32).store(write, row + Number.index(v, k), float32, v)
+            return [(Number(v, carried[0], int64) + here.to(int64)).value]
+
+        (number,) = b.loop(len(cats), category, [("add", kernel.const(int64, 0))], vector=True)
+        if not op.attr("zeros"):
+            b.require(Number(b, number, int64).gt(0).value, failure, x.to_index().value)
+
+    kernel.loop(kernel.outer(plan.count(dims_of(op.data))), element, parallel=True)
+    kernel.launch()
+
+
+@lowers(TfIdfVectorizerOp)
+def _tfidf(plan: Plan, op: TfIdfVectorizerOp) -> None:
+    """Each row looks for every n-gram at every distance and start; counts are exact in float32's integers, as int64."""
+    dims, columns, source = dims_of(op.x), op.columns, dtype_of(op.x)
+    grams = [(tuple(g), column) for g, column in op.grams().items()]
+    lengths = np.array([len(g) for g, _ in grams], np.int64)
+    pool = np.array([v for g, _ in grams for v in g], np.int64)  # pyright: ignore[reportArgumentType]
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])[:-1]
+    size, rows = plan.dim(dims[-1]), plan.count(dims[:-1])
+    counts = plan.workspace(int64, [rows, columns])
+    kernel = plan.kernel("tfidf")
+    read, write, held = kernel.read(op.x), kernel.write(op.output), kernel.write_buffer(counts)
+    tables = [_table(plan, a, int64) for a in (lengths, pool, starts, np.array([c for _, c in grams], np.int64))]
+    length_of, pool_at, start_of, column_of = (kernel.read_buffer(t) for t in tables)
+    extent = Number.index(kernel, kernel.outer(size))
+    distances = extent.max(1).min(op.attr("max_skip_count") + 1)
+    mode, weights = op.attr("mode"), op.attr("weights")
+    factors = None
+    if weights is not None and mode != "TF":
+        factors = kernel.read_buffer(_table(plan, np.array(weights, np.float64).astype(np.float32), float32))
+
+    def row(b: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
+        first, target = Number.index(b, i) * extent, Number.index(b, i) * columns
+        b.loop(columns, lambda c, k, _: c.store(c.const(int64, 0), held, (target + Number.index(c, k)).value))
+
+        def gram(g: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+            length = Number.load(g, length_of, number, int64).to_index()
+            begin = Number.load(g, start_of, number, int64).to_index()
+            cell = target + Number.load(g, column_of, number, int64).to_index()
+            apart = length.eq(1).where(Number.index(g, 1), distances)  # single elements are alike at every distance
+
+            def distance(d: Body, index: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
+                step = Number.index(d, index) + 1
+
+                def start(s: Body, at: SSAValue, seen: Sequence[SSAValue]) -> list[SSAValue]:
+                    place = first + Number.index(s, at)
+
+                    def part(p: Body, k: SSAValue, same: Sequence[SSAValue]) -> list[SSAValue]:
+                        own = Number.index(p, k)
+                        x = Number.load(p, read, place + own * step, source, int64)
+                        alike = x.eq(Number.load(p, pool_at, begin + own, int64))
+                        return [(Number(p, same[0], bool_) & alike).value]
+
+                    (all_,) = s.loop(length.value, part, [("serial", s.true())])
+                    return [(Number(s, seen[0], int64) + Number(s, all_, bool_).to(int64)).value]
+
+                last = extent - step * (length - 1)
+                return list(d.loop(last.value, start, [("serial", carried[0])]))
+
+            (number_,) = g.loop(apart.value, distance, [("serial", kernel.const(int64, 0))])
+            (Number.load(g, held, cell, int64) + Number(g, number_, int64)).store(held, cell, int64, g)
+
+        b.loop(len(grams), gram)
+
+        def column(c: Body, k: SSAValue, _: Sequence[SSAValue]) -> None:
+            own = Number.index(c, k)
+            value = Number.load(c, held, target + own, int64)
+            if mode == "IDF":
+                value = value.gt(0).to(int64)
+            out = value.to(float32)
+            if factors is not None:
+                out = out * Number.load(c, factors, own, float32)
+            out.store(write, target + own, float32, c)
+
+        b.loop(columns, column)
+
+    kernel.loop(kernel.outer(rows), row, parallel=True)
+    kernel.launch()
