@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sardonyx.dialects.attributes import is_anonymous
 from sardonyx.dialects.dims import Dim, Proof, equal, less_equal
 from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.rewrites import rewrite_of_line
 from sardonyx.frontend.source import user_line
 
 if TYPE_CHECKING:
@@ -165,7 +166,8 @@ class Extent:
     def __index__(self) -> int:
         raise self._unknown(
             f"the dynamic dim '{self}' is no number while tracing",
-            "give the dim a fixed size in the signature, or compute with sardonyx's functions (arange, full, …)",
+            "give the dim a fixed size in the signature, loop by sardonyx.fori_loop or scan, or compute with "
+            "sardonyx's functions (arange, full, …)",
         )
 
     def __int__(self) -> int:
@@ -175,7 +177,7 @@ class Extent:
         return float(self.__index__())
 
     def _unknown(self, message: str, remedy: str) -> InvalidArgumentError:
-        return InvalidArgumentError(f"{message}; {remedy}", location=user_line())
+        return InvalidArgumentError(f"{message}; {remedy}", location=user_line(), hint=rewrite_of_line())
 
     def __str__(self) -> str:
         return "?" if is_anonymous(self.dim) else str(self.dim)

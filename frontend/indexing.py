@@ -18,6 +18,7 @@ from sardonyx.errors import InvalidArgumentError, UnsupportedError
 from sardonyx.frontend.apply import op
 from sardonyx.frontend.extent import Extent
 from sardonyx.frontend.operands import cast, is_tensor_like, to_tensor
+from sardonyx.frontend.rewrites import rewrite_of_line
 from sardonyx.frontend.source import user_line
 from sardonyx.frontend.tensor import Tensor, is_bool
 
@@ -69,8 +70,9 @@ def _by_mask(x: Tensor, key: object) -> Tensor:
     if x.is_traced or any(isinstance(k, Tensor) and k.is_traced for k in keys):
         raise UnsupportedError(
             "a boolean mask as an index: how many elements it takes is known only when the graph runs; use "
-            "sardonyx.where(mask, x, other), which keeps the shape",
+            "sardonyx.where(mask, x, other), which keeps the shape, or sardonyx.compress",
             location=user_line(),
+            hint=rewrite_of_line(),
         )
     plain: list[Any] = [np.asarray(k) if isinstance(k, Tensor) else k for k in keys]
     where: Any = tuple(plain) if isinstance(key, tuple) else plain[0]

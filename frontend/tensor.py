@@ -20,6 +20,7 @@ from sardonyx.dialects.dtypes import DType, bool_
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 from sardonyx.frontend.extent import Extent
 from sardonyx.frontend.inplace import InPlace
+from sardonyx.frontend.rewrites import rewrite_of_line
 from sardonyx.frontend.source import user_line
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ class Tensor(InPlace):
         raise InvalidArgumentError(
             f"{what}: the contents of a traced tensor are known only when the graph runs; {remedy}",
             location=user_line(),
+            hint=rewrite_of_line(),
         )
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -223,7 +225,8 @@ class Tensor(InPlace):
         if self._array is None:
             self._refuse(
                 "a traced tensor has no truth value (if, while, and, or, not, assert)",
-                "use sardonyx.where(condition, a, b) to choose between values, and & | ~ between conditions",
+                "use sardonyx.where(condition, a, b) to choose between values, sardonyx.cond or while_loop for branches "
+                "and loops, and & | ~ between conditions",
             )
         return bool(self._array)
 
@@ -253,7 +256,8 @@ class Tensor(InPlace):
         if self._array is None:
             self._refuse(
                 "iteration over a traced tensor",
-                "compute with whole tensors, or take the parts apart with sardonyx.split or sardonyx.unstack",
+                "compute with whole tensors, loop by sardonyx.scan, or take the parts apart with sardonyx.split or "
+                "sardonyx.unstack",
             )
         return map(Tensor.of_array, map(np.asarray, self._array))
 

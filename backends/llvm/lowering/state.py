@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from xdsl.ir import SSAValue
+
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.backends.llvm.lowering.region import axis, copy_region, row_major
 from sardonyx.backends.llvm.lowering.strided import Strided, give
 from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.sx.state import CacheAppendOp, CacheReadOp, full_message
+from sardonyx.dialects.sx.state import CacheAppendOp, CacheOp, CacheReadOp, full_message
+from sardonyx.errors import UnsupportedError
 
 
 @lowers(CacheReadOp)
 def _read(plan: Plan, op: CacheReadOp) -> None:
-    give(plan, op.output, Strided(plan.buffer(op.buffer), tuple(row_major(dims_of(op.buffer)))))
+    memory = _memory(op)
+    give(plan, op.output, Strided(plan.buffer(memory), tuple(row_major(dims_of(memory)))))
 
 
 @lowers(CacheAppendOp)
 def _append(plan: Plan, op: CacheAppendOp) -> None:
-    dims, there = dims_of(op.new), dims_of(op.buffer)
+    memory = _memory(op)
+    dims, there = dims_of(op.new), dims_of(memory)
     at = op.attr("axis") % len(dims)
     rows, capacity = Dim.symbol(op.attr("rows")), op.attr("capacity")
     body = plan.body
@@ -30,7 +35,18 @@ def _append(plan: Plan, op: CacheAppendOp) -> None:
                 own, full, f"the cache '{op.buffer_name}' takes rows of {{1}} along axis {place}, not {{0}}"
             )
     strides = row_major(there)
-    buffer = plan.buffer(op.buffer)
+    buffer = plan.buffer(memory)
     axes = [axis(d, s, t) for d, s, t in zip(dims, row_major(dims), strides, strict=True)]
     copy_region(plan, "append", axes, plan.buffer(op.new), buffer, 0, rows * strides[at])
     give(plan, op.output, Strided(buffer, tuple(strides)))
+
+
+def _memory(op: CacheOp) -> SSAValue:
+    """The buffer of a cache's op.
+
+    Raises:
+        UnsupportedError: It names the cache alone (see `passes/bind_caches.py`).
+    """
+    if op.memory[0] is None:
+        raise UnsupportedError(f"the cache '{op.buffer_name}' has no memory")
+    return op.memory[0]
