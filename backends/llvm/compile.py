@@ -19,6 +19,7 @@ from sardonyx.backends.llvm.lowering.graph import load_families, lower_graph
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph
 from sardonyx.backends.llvm.planner import plan_workspace
 from sardonyx.backends.llvm.prepare import prepare, with_explicit_state
+from sardonyx.backends.llvm.ranks import RankedGraph, open_ranks, simplified
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import CompiledGraph, Program, constant_arrays
 from sardonyx.backends.llvm.runtime.objects import to_objects
@@ -54,17 +55,28 @@ def emit_module(
     return text, sizes
 
 
-def compile_module(module: ModuleOp, fallback: bool = False, fast_conv: bool = False) -> CompiledGraph | HybridGraph:
+def compile_module(
+    module: ModuleOp, fallback: bool = False, fast_conv: bool = False
+) -> CompiledGraph | HybridGraph | RankedGraph:
     """Compile the module's graph for this machine.
 
-    With `fallback`, ops that have no native form run by the reference; a graph that has such ops is a `HybridGraph`,
-    whose `fallbacks` name them. So is one with custom operators whose kernels are Python's. `fast_conv` allows
-    convolutions that are less exact (see `lowering/winograd.py`).
+    Where the rank of a tensor is not known, it is compiled when a run tells it (`RankedGraph`). With `fallback`, ops
+    that have no native form run by the reference; a graph that has such ops is a `HybridGraph`, whose `fallbacks` name
+    them. So is one with custom operators whose kernels are Python's. `fast_conv` allows convolutions that are less
+    exact (see `lowering/winograd.py`).
 
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
     """
     module = with_explicit_state(module)
+    if open_ranks(module):
+        module = simplified(module)
+    if open_ranks(module):
+        return RankedGraph(module, partial(_compile_ranked, fallback=fallback, fast_conv=fast_conv), check=not fallback)
+    return _compile_ranked(module, fallback, fast_conv)
+
+
+def _compile_ranked(module: ModuleOp, fallback: bool, fast_conv: bool) -> CompiledGraph | HybridGraph:
     if fallback:
         compiled = _from_cache(module, fast_conv=fast_conv)
         if compiled is not None:

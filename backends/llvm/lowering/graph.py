@@ -107,8 +107,11 @@ def is_held(ty: Attribute) -> bool:
     return has_native_type(ty) or is_native_container(ty)
 
 
-def first_refused(op: Operation) -> tuple[Operation, str] | None:
-    """The op, this one or one in its regions, that has no native form, and why; None where all have one."""
+def first_refused(op: Operation, ranks: bool = True) -> tuple[Operation, str] | None:
+    """The op, this one or one in its regions, that has no native form, and why; None where all have one.
+
+    Without `ranks`, tensors of unknown rank are no reason: a run will tell (see `ranks.py`).
+    """
     load_families()
     for one in op.walk():
         if isinstance(one, func.ReturnOp | YieldOp):
@@ -122,13 +125,17 @@ def first_refused(op: Operation) -> tuple[Operation, str] | None:
         nested = nested_value(one)
         if nested is not None:
             return one, f"{what} on a {nested} has no native form yet"
-        if any(isinstance(v.type, UnrankedTensorType) for v in (*one.operands, *one.results)):
+        if ranks and any(isinstance(v.type, UnrankedTensorType) for v in (*one.operands, *one.results)):
             return one, f"the rank of a tensor that {what} takes or gives is not known before the run"
     return None
 
 
-def _refuse(module: ModuleOp) -> None:
-    """Refuse a graph that takes what native code cannot hold, or has an op that has no native form."""
+def refuse(module: ModuleOp, ranks: bool = True) -> None:
+    """Refuse a graph that takes what native code cannot hold, or has an op that has no native form.
+
+    Raises:
+        UnsupportedError: It does; the error names the node.
+    """
     for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True):
         if not is_held(argument.type):
             raise UnsupportedError(
@@ -136,7 +143,7 @@ def _refuse(module: ModuleOp) -> None:
                 hint="finalize(fallback=True) runs what takes it by the reference",
             )
     for op in main_function(module).body.block.ops:
-        refused = None if isinstance(op, func.ReturnOp) else first_refused(op)
+        refused = None if isinstance(op, func.ReturnOp) else first_refused(op, ranks)
         if refused is None:
             continue
         at, why = refused
@@ -157,7 +164,7 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
         UnsupportedError: An op has no native form; the error names the node.
     """
     load_families()
-    _refuse(module)
+    refuse(module)
     module, origins = expand(module)
     try:
         return _lower(module, target)

@@ -1,0 +1,154 @@
+"""Graphs in which a rank is not known before a run are compiled when one tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from three_ways import Array, sample
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, SSAValue
+
+from sardonyx.backends.llvm import ranks
+from sardonyx.backends.llvm.compile import compile_module
+from sardonyx.backends.llvm.ranks import RankedGraph
+from sardonyx.backends.llvm.runtime.call import CompiledGraph
+from sardonyx.dialects.attributes import tensor_type, unranked_type
+from sardonyx.dialects.dtypes import bool_, float32, int64
+from sardonyx.dialects.evaluate import evaluate_function
+from sardonyx.dialects.module import create_module, main_function, set_outputs
+from sardonyx.dialects.sx import BY_NAME
+from sardonyx.errors import ExecutionError, InvalidArgumentError, UnsupportedError
+
+Build = Callable[..., SSAValue]
+
+
+def graph(types: Sequence[Attribute], build: Callable[[Build, Sequence[SSAValue]], SSAValue]) -> ModuleOp:
+    """A graph with one output; `build(add, inputs)` makes ops by `add(name, *operands, **properties)`."""
+    module, block = create_module("open", [(f"x{k}", ty, None) for k, ty in enumerate(types)])
+
+    def add(name: str, *operands: Any, **properties: Any) -> SSAValue:
+        op = BY_NAME[f"sx.{name}"].make(*operands, **properties)
+        block.add_op(op)
+        return op.results[0]
+
+    set_outputs(module, [build(add, block.args)], ["y"])
+    module.verify()
+    return module
+
+
+def opened(module: ModuleOp) -> RankedGraph:
+    compiled = compile_module(module)
+    assert isinstance(compiled, RankedGraph)
+    return compiled
+
+
+def agree(module: ModuleOp, native: Any, *feeds: Array) -> None:
+    (expected,) = evaluate_function(main_function(module), list(feeds))
+    (got,) = native.run(list(feeds))
+    assert got.shape == expected.shape and got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def levels(native: RankedGraph) -> list[str]:
+    """The levels of the programs that were compiled."""
+    return [key[0] for key, program in native.programs.items() if program is not None]
+
+
+def test_inputs_of_any_rank_are_compiled_once_a_rank() -> None:
+    module = graph([unranked_type(float32)], lambda add, x: add("exp", x[0]))
+    native = opened(module)
+    assert [o.what for o in native.open] == ["input 'x0'", "sx.exp"] and not native.programs
+    for shape in ((3,), (2, 3), (), (7,), (0, 5), (33, 1)):
+        agree(module, native, sample("float32", *shape))
+    assert levels(native) == ["ranks"] * 3
+
+
+def test_a_reshape_by_an_input_is_compiled_once_a_length() -> None:
+    module = graph(
+        [tensor_type(float32, ["n"]), tensor_type(int64, ["k"])],
+        lambda add, x: add("neg", add("reshape", x[0], x[1])),
+    )
+    native = opened(module)
+    for shape in ((2, 3), (4, 5), (6, 1, 2), (-1,), (3, 0, 7)):
+        agree(module, native, sample("float32", abs(int(np.prod(shape)))), np.array(shape))
+    assert levels(native) == ["indices"] * 3
+
+
+def test_index_tuples_of_any_length() -> None:
+    module = graph(
+        [tensor_type(float32, ["n", "m"]), tensor_type(int64, ["a", "k"])],
+        lambda add, x: add("gather_nd", x[0], x[1], batch_dims=0),
+    )
+    native = opened(module)
+    data = sample("float32", 3, 4)
+    for indices in ([[0], [2]], [[0, 1], [-1, 3]], [[1]], [[2, 2]]):
+        agree(module, native, data, np.array(indices))
+    assert levels(native) == ["indices"] * 2
+
+
+def test_extents_of_one_that_a_squeeze_drops() -> None:
+    module = graph([tensor_type(float32, ["n", "m", 3])], lambda add, x: add("neg", add("squeeze", x[0], None)))
+    native = opened(module)
+    for shape in ((1, 4, 3), (2, 4, 3), (1, 1, 3), (2, 4, 3)):
+        agree(module, native, sample("float32", *shape))
+    assert levels(native) == ["shapes"] * 3
+
+
+def test_what_follows_from_the_types_needs_no_run() -> None:
+    # The rank is open where the graph states so, but the operand's tells it.
+    module = graph([tensor_type(float32, [2, 3])], lambda add, x: add("exp", x[0]))
+    function = main_function(module)
+    (op, end) = list(function.body.block.ops)
+    op.results[0]._type = unranked_type(float32)
+    assert isinstance(compile_module(module), CompiledGraph) and len(end.operands) == 1
+
+
+def test_a_rank_that_the_contents_decide_is_refused_by_name() -> None:
+    module = graph(
+        [tensor_type(float32, ["n"]), tensor_type(int64, ["k"]), tensor_type(bool_, ["k"])],
+        lambda add, x: add("reshape", x[0], add("compress", x[1], x[2], axis=0)),
+    )
+    native = opened(module)
+    feeds = [sample("float32", 6), np.array([2, 9, 3]), np.array([True, False, True])]
+    with pytest.raises(UnsupportedError, match="rank of a tensor that sx.reshape takes or gives"):
+        native.run(feeds)
+    (expected,) = evaluate_function(main_function(module), feeds)
+    (got,) = compile_module(module, fallback=True).run(feeds)
+    assert np.array_equal(got, expected)
+
+
+def test_an_op_without_a_native_form_is_refused_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = graph([unranked_type(float32)], lambda add, x: add("exp", x[0]))
+    from sardonyx.backends.llvm.lowering import elementwise
+
+    monkeypatch.delitem(elementwise.SCALARS, BY_NAME["sx.exp"])
+    with pytest.raises(UnsupportedError, match="sx.exp has no native form"):
+        compile_module(module)
+
+
+def test_wrong_inputs_are_refused() -> None:
+    module = graph([unranked_type(float32)], lambda add, x: add("exp", x[0]))
+    native = opened(module)
+    with pytest.raises(InvalidArgumentError, match="takes 1 inputs, got 2"):
+        native.run([sample("float32", 2)] * 2)
+    with pytest.raises(InvalidArgumentError, match="float64"):
+        native.run([sample("float64", 2)])
+
+
+def test_a_bad_run_says_why() -> None:
+    module = graph([tensor_type(float32, ["n"]), tensor_type(int64, ["k"])], lambda add, x: add("reshape", x[0], x[1]))
+    native = opened(module)
+    with pytest.raises(ExecutionError, match="cannot be reshaped"):
+        native.run([sample("float32", 5), np.array([2, 3])])
+
+
+def test_the_oldest_program_goes_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "MOST_PROGRAMS", 3)
+    module = graph([unranked_type(float32)], lambda add, x: add("exp", x[0]))
+    native = opened(module)
+    for rank in (1, 2, 3, 4, 1):
+        agree(module, native, sample("float32", *([2] * rank)))
+    assert len(native.programs) == 3
