@@ -1,4 +1,4 @@
-"""Lowerings of the encoders of ai.onnx.ml on numbers, and of tfidf_vectorizer on integers."""
+"""Lowerings of the encoders of ai.onnx.ml on numbers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from sardonyx.backends.llvm.lowering.builder import Body
 from sardonyx.backends.llvm.lowering.number import Number
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.dialects.attributes import dims_of, dtype_of
-from sardonyx.dialects.dtypes import DType, bool_, float32, int64
+from sardonyx.dialects.dtypes import DType, float32, int64
 from sardonyx.dialects.sx.ml_encode import LabelEncoderOp, OneHotEncoderOp
 from sardonyx.dialects.sx.ml_support import table_of
-from sardonyx.dialects.sx.tfidf import TfIdfVectorizerOp
 
 
 def _table(plan: Plan, array: np.ndarray, dtype: DType) -> SSAValue:
@@ -88,74 +87,4 @@ def _one_hot_encoder(plan: Plan, op: OneHotEncoderOp) -> None:
             b.require(Number(b, number, int64).gt(0).value, failure, x.to_index().value)
 
     kernel.loop(kernel.outer(plan.count(dims_of(op.data))), element, parallel=True)
-    kernel.launch()
-
-
-@lowers(TfIdfVectorizerOp)
-def _tfidf(plan: Plan, op: TfIdfVectorizerOp) -> None:
-    """Each row looks for every n-gram at every distance and start; counts are exact in float32's integers, as int64."""
-    dims, columns, source = dims_of(op.x), op.columns, dtype_of(op.x)
-    grams = [(tuple(g), column) for g, column in op.grams().items()]
-    lengths = np.array([len(g) for g, _ in grams], np.int64)
-    pool = np.array([v for g, _ in grams for v in g], np.int64)  # pyright: ignore[reportArgumentType]
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])[:-1]
-    size, rows = plan.dim(dims[-1]), plan.count(dims[:-1])
-    counts = plan.workspace(int64, [rows, columns])
-    kernel = plan.kernel("tfidf")
-    read, write, held = kernel.read(op.x), kernel.write(op.output), kernel.write_buffer(counts)
-    tables = [_table(plan, a, int64) for a in (lengths, pool, starts, np.array([c for _, c in grams], np.int64))]
-    length_of, pool_at, start_of, column_of = (kernel.read_buffer(t) for t in tables)
-    extent = Number.index(kernel, kernel.outer(size))
-    distances = extent.max(1).min(op.attr("max_skip_count") + 1)
-    mode, weights = op.attr("mode"), op.attr("weights")
-    factors = None
-    if weights is not None and mode != "TF":
-        factors = kernel.read_buffer(_table(plan, np.array(weights, np.float64).astype(np.float32), float32))
-
-    def row(b: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
-        first, target = Number.index(b, i) * extent, Number.index(b, i) * columns
-        b.loop(columns, lambda c, k, _: c.store(c.const(int64, 0), held, (target + Number.index(c, k)).value))
-
-        def gram(g: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
-            length = Number.load(g, length_of, number, int64).to_index()
-            begin = Number.load(g, start_of, number, int64).to_index()
-            cell = target + Number.load(g, column_of, number, int64).to_index()
-            apart = length.eq(1).where(Number.index(g, 1), distances)  # single elements are alike at every distance
-
-            def distance(d: Body, index: SSAValue, carried: Sequence[SSAValue]) -> list[SSAValue]:
-                step = Number.index(d, index) + 1
-
-                def start(s: Body, at: SSAValue, seen: Sequence[SSAValue]) -> list[SSAValue]:
-                    place = first + Number.index(s, at)
-
-                    def part(p: Body, k: SSAValue, same: Sequence[SSAValue]) -> list[SSAValue]:
-                        own = Number.index(p, k)
-                        x = Number.load(p, read, place + own * step, source, int64)
-                        alike = x.eq(Number.load(p, pool_at, begin + own, int64))
-                        return [(Number(p, same[0], bool_) & alike).value]
-
-                    (all_,) = s.loop(length.value, part, [("serial", s.true())])
-                    return [(Number(s, seen[0], int64) + Number(s, all_, bool_).to(int64)).value]
-
-                last = extent - step * (length - 1)
-                return list(d.loop(last.value, start, [("serial", carried[0])]))
-
-            (number_,) = g.loop(apart.value, distance, [("serial", kernel.const(int64, 0))])
-            (Number.load(g, held, cell, int64) + Number(g, number_, int64)).store(held, cell, int64, g)
-
-        b.loop(len(grams), gram)
-
-        def column(c: Body, k: SSAValue, _: Sequence[SSAValue]) -> None:
-            own = Number.index(c, k)
-            value = Number.load(c, held, target + own, int64)
-            if mode == "IDF":
-                value = value.gt(0).to(int64)
-            out = value.to(float32)
-            if factors is not None:
-                out = out * Number.load(c, factors, own, float32)
-            out.store(write, target + own, float32, c)
-
-        b.loop(columns, column)
-
-    kernel.loop(kernel.outer(rows), row, parallel=True)
     kernel.launch()
