@@ -48,6 +48,7 @@ class CheckOptions:
         reproducer: Where a reproducer is written; a folder gets a file named after the pass. None: no file.
         reduce: Whether the reproducer is made small first.
         seconds: How long that may take.
+        blame: Whether the pattern is looked for.
     """
 
     inputs: int = DEFAULT_INPUTS
@@ -56,6 +57,7 @@ class CheckOptions:
     reproducer: Path | None = None
     reduce: bool = True
     seconds: float = 20.0
+    blame: bool = True
 
     @staticmethod
     def of(given: CheckOptions | int | bool | None) -> CheckOptions | None:
@@ -279,7 +281,7 @@ class PassChecker:
     # ---- the culprit
     def explain(self, pass_: ModulePass, before: ModuleOp, found: Mismatch) -> MismatchError:
         """The error of a mismatch, with the pattern and a reproducer."""
-        culprit, small = self.culprit(pass_, before), found
+        culprit, small = self.culprit(pass_, before) if self.options.blame else None, found
         message = f"pass '{pass_.name}' changes values"
         if culprit is not None:
             message += f": pattern '{culprit.pattern}' on {culprit.op}"
@@ -296,7 +298,8 @@ class PassChecker:
             notes.append(f"the first wrong rewrite is number {culprit.number}; --fuel={culprit.number} stops there")
         if small.provenance is not None:
             notes.append(f"the value comes from {small.provenance}")
-        error.reproducer = self._reproducer(pass_, before, message)
+        if self.options.blame:
+            error.reproducer = self._reproducer(pass_, before, message)
         where = self._write(pass_, error.reproducer)
         if where is not None:
             notes.append(f"reproducer: {where}")

@@ -48,6 +48,10 @@ def ddmin(items: Sequence[T], holds: Callable[[list[T]], bool]) -> list[T]:
     return kept
 
 
+LARGE = 10_000
+"""With more elements in inputs and constants, extents are made small first."""
+
+
 class Reducer:
     """Reduces modules.
 
@@ -72,6 +76,8 @@ class Reducer:
     def reduce(self, module: ModuleOp) -> ModuleOp:
         """The smallest module that was found; the one given where nothing smaller is interesting."""
         self.module = module
+        if _measure(module)[2] > LARGE:
+            self._extents()  # what follows is quicker then
         while not self.out_of_time:
             before = _measure(self.module)
             self._functions()
@@ -123,7 +129,22 @@ class Reducer:
                 places = list(range(len(last.operands)))
                 ddmin(places, lambda kept, n=number: bool(kept) and self.accept(lambda m: _keep_results(m, n, kept)))
         for number in range(len(_functions(self.module))):
+            self._return_first(number)
             self._return_earlier(number)
+
+    def _return_first(self, number: int) -> None:
+        """Return the first value that is interesting, found by halving: what comes behind it goes."""
+        last = _functions(self.module)[number].body.blocks[0].last_op
+        if not isinstance(last, func.ReturnOp) or len(last.operands) != 1:
+            return
+        bad = len(list(_functions(self.module)[number].body.blocks[0].ops)) - 1
+        low = 0
+        while bad - low > 8 and not self.out_of_time:
+            middle = (low + bad) // 2
+            if self.accept(lambda m, a=middle: _return_at(m, number, a)):
+                bad = len(list(_functions(self.module)[number].body.blocks[0].ops)) - 1
+            else:
+                low = middle
 
     def _return_earlier(self, number: int) -> None:
         """Return an operand of what is returned, as long as that is interesting."""
@@ -289,6 +310,16 @@ def _return_operand(module: ModuleOp, number: int, place: int) -> bool:
         return False
     _set_results(function, [owner.operands[place]], [0])
     return True
+
+
+def _return_at(module: ModuleOp, number: int, at: int) -> bool:
+    """Return the first result of the op at that place, or of the next one that has one and is no constant."""
+    function = _functions(module)[number]
+    for op in list(function.body.blocks[0].ops)[at:]:
+        if op.results and not isinstance(op, ConstantOp):
+            _set_results(function, [op.results[0]], None)
+            return True
+    return False
 
 
 def _to_inputs(module: ModuleOp, at: int) -> bool:
