@@ -52,6 +52,8 @@ class ContractOp(IRDLOperation):
     elements, as do the offsets and strides of A and B: B lies in panels [ceil(n / W)][k][W][2]. A step adds both
     products of a pair, in one instruction where the target has one. Sums wrap around.
 
+    **Quads** (`quads`): likewise four neighbouring bytes at a time, read as unsigned in A and as signed in B.
+
     **Types.** Integers wrap around; i1 multiplies by `and` and adds by `or`; 16-bit floats are summed in float32, and
     C then holds float32 or that 16-bit type (rounded once).
 
@@ -65,7 +67,8 @@ class ContractOp(IRDLOperation):
     the tile in the first-level cache.
 
     (C1) Three extents, three offsets, five strides; `rows` has none or four operands, `segments` pairs. (C2) An
-    epilogue has the arguments above and yields one value of C's element type. (C3) With `pairs` the types are those.
+    epilogue has the arguments above and yields one value of C's element type. (C3) With `pairs` or `quads`, of which
+    there is one at most, the types are those.
     """
 
     name = "kernel.contract"
@@ -81,6 +84,7 @@ class ContractOp(IRDLOperation):
     packed = opt_prop_def(IntegerAttr)
     least_rows = opt_prop_def(IntegerAttr)
     pairs = opt_prop_def(UnitAttr)
+    quads = opt_prop_def(UnitAttr)
     epilogue = opt_region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -101,6 +105,7 @@ class ContractOp(IRDLOperation):
         epilogue: Region | None = None,
         least_rows: int = 0,
         pairs: bool = False,
+        quads: bool = False,
     ) -> None:
         super().__init__(
             operands=[*buffers, list(extents), list(offsets), list(strides), list(rows), list(segments)],
@@ -109,6 +114,7 @@ class ContractOp(IRDLOperation):
                 "packed": None if packed is None else IntegerAttr(packed, i64),
                 "least_rows": IntegerAttr(least_rows, i64) if least_rows else None,
                 "pairs": UnitAttr() if pairs else None,
+                "quads": UnitAttr() if quads else None,
             },
             regions=[[] if epilogue is None else [epilogue]],
         )
@@ -122,6 +128,8 @@ class ContractOp(IRDLOperation):
         elements = [buffer.type.element for buffer in (self.a, self.b)]  # pyright: ignore[reportAttributeAccessIssue]
         if self.pairs is not None and elements not in ([IntegerType(16)] * 2, [IntegerType(32)] * 2):
             raise VerifyException("(C3) the operands of a contraction of pairs hold integers of 16 bits, or 32")
+        if self.quads is not None and (self.pairs is not None or elements != [IntegerType(8)] * 2):
+            raise VerifyException("(C3) the operands of a contraction of quads hold integers of 8 bits")
         if self.epilogue is None:
             return
         block = self.epilogue.block

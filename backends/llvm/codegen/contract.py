@@ -50,9 +50,9 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
     segments = [e.scalar(v) for v in op.segments]
     buffers = (op.a, op.b, op.c)
     types = [ty.element if isinstance(ty := buffer.type, BufferType) else ty for buffer in buffers]
-    pairs = op.pairs is not None
+    together = 2 if op.pairs is not None else 4 if op.quads is not None else 1
     elements = [value_type(ty) for ty in types]
-    if pairs:  # a pair is read as a whole
+    if together > 1:  # a pair or quad is read as a whole
         elements[:2] = I32, I32
     pointers = [
         e.builder.gep(memory_type(ty), e.scalar(buffer), offset)
@@ -76,7 +76,7 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
         rows=RowPairs(*(e.scalar(v) for v in op.rows)) if op.rows else None,
         segments=tuple(zip(segments[::2], segments[1::2], strict=True)),
         epilogue=epilogue,
-        pairs=pairs,
+        together=together,
     )
     emit_contraction(e.builder, problem, 0 if op.least_rows is None else op.least_rows.value.data)
 
@@ -141,12 +141,12 @@ def _emit_block(b: FunctionBuilder, p: Problem, k: str, start: str, least: int) 
     lanes = b.target.lanes(max(p.sum.bits, 32))
     if p.packed is not None:
         vectors = p.packed // lanes
-        runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.is_fused(b.target)), least)
+        runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.spare(b.target)), least)
         if runs:
             _packed_panels(b, p, runs, lanes, k, start)
         return
     vectors = tile_vectors(b.target, lanes, _number(p.m), _number(p.n))
-    runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.is_fused(b.target)), least)
+    runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.spare(b.target)), least)
     if runs:
         p = replace(
             p, b=replace(p.b, pointer=b.gep(memory_type(p.b.element), p.b.pointer, fold(b, "mul", start, p.b.row)))

@@ -14,10 +14,11 @@ K_BLOCK = 512
 stay in the second-level one."""
 
 
-def tile_rows(target: Target, vectors: int, fused: bool | None = None) -> int:
-    """The rows of a tile: its accumulators, a step's vectors of B and one of A are in registers, and the product, where
-    it is not added in the same instruction (`fused`, by default what the target has for floats)."""
-    spare = 1 if (target.has_fma if fused is None else fused) else 3
+def tile_rows(target: Target, vectors: int, spare: int | None = None) -> int:
+    """The rows of a tile: its accumulators and a step's vectors of B are in registers, and `spare` others: one of A,
+    and products that are not added in the same instruction (by default what floats need)."""
+    if spare is None:
+        spare = 1 if target.has_fma else 3
     return max(1, min(TALLEST, (target.registers - vectors - spare) // vectors))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Block
 
+from sardonyx.backends.llvm.codegen.contract_dot import add_pairs, add_quads, dot_lanes
 from sardonyx.backends.llvm.codegen.contract_shape import whole_groups
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
@@ -84,18 +85,18 @@ class Problem:
     epilogue: Epilogue | None = None
     first: str | None = None
     last: str | None = None
-    pairs: bool = False
+    together: int = 1
+    """The products that a step adds to each sum: 2 of int16, 4 of bytes."""
 
     def is_fused(self, target: Target) -> bool:
         """Whether one instruction multiplies and adds."""
-        if self.pairs:
-            return has_dot(target)
+        if self.together > 1:
+            return dot_lanes(target) > 0
         return self.sum.is_float and target.has_fma
 
-
-def has_dot(target: Target) -> bool:
-    """Whether the target adds products of pairs of int16 in one instruction."""
-    return target.vector_bits == 512 and "+avx512vnni" in target.features.split(",")
+    def spare(self, target: Target) -> int:
+        """The registers of a tile beside its sums and the vectors of B: one of A, and products that wait."""
+        return 1 if self.is_fused(target) else 2 if self.together == 2 else 3
 
 
 UNROLL = 4
@@ -263,6 +264,7 @@ def _multiply(
 ) -> list[str]:
     """The loop over one run of k."""
     wide = p.sum.with_lanes(tile.lanes)
+    add = {1: _multiply_add, 2: add_pairs, 4: add_quads}[p.together]
 
     def turn(k: str, sums: list[str], steps: int) -> list[str]:
         b_row = b.gep(p.b.element, b_start, fold(b, "mul", k, p.b.row))
@@ -280,7 +282,6 @@ def _multiply(
                 element = _read(b, p.a.element, p.sum, b.gep(p.a.element, a_rows[r], k_offset), None)
                 spread = b.splat(wide, element)
                 for v in range(tile.vectors):
-                    add = add_pairs if p.pairs else _multiply_add
                     out.append(add(b, wide, spread, columns[v], sums[r * tile.vectors + v]))
             sums = out
         return sums
@@ -360,29 +361,6 @@ def finish_stored_row(b: FunctionBuilder, p: Problem, tile: Tile, row: str, colu
         _read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), tile.mask(v)) for v in range(tile.vectors)
     ]
     _finish_row(b, p, p.epilogue, tile, row, column, pointer, sums)
-
-
-def add_pairs(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> str:
-    """total + x0 * y0 + x1 * y1 per lane, for i32 lanes that hold two int16."""
-    target = b.target
-    on = set(target.features.split(","))
-    if ty.lanes == 16 and has_dot(target):
-        return b.intrinsic("llvm.x86.avx512.vpdpwssd.512", ty, [(ty, total), (ty, x), (ty, y)], suffix="")
-    names = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
-    if target.triple.startswith("x86_64") and ty.lanes in names and (ty.lanes < 16 or "+avx512bw" in on):
-        halves = LType("i16", 2 * ty.lanes)
-        operands = [(halves, b.bitcast(ty, v, halves)) for v in (x, y)]
-        return b.binary("add", ty, total, b.intrinsic(names[ty.lanes], ty, operands, suffix=""))
-
-    def low(v: str) -> str:
-        return b.binary("ashr", ty, b.binary("shl", ty, v, b.const(ty, 16)), b.const(ty, 16))
-
-    def high(v: str) -> str:
-        return b.binary("ashr", ty, v, b.const(ty, 16))
-
-    for part in (low, high):
-        total = b.binary("add", ty, total, b.binary("mul", ty, part(x), part(y)))
-    return total
 
 
 def _at(b: FunctionBuilder, element: LType, pointer: str, vector: int, tile: Tile) -> str:

@@ -40,14 +40,14 @@ SMALLEST_UNIT = 1 << 19
 class Matrix:
     """A matrix in a plan-level buffer, with its strides in elements; `packed` is the width of its panels, if any.
 
-    With `pairs` the columns of A and the rows of B are pairs of int16.
+    `together` neighbouring columns of A and rows of B count as one: pairs of int16, quads of bytes.
     """
 
     buffer: SSAValue
     row: Dim
     column: Dim
     packed: int | None = None
-    pairs: bool = False
+    together: int = 1
 
 
 def contract(
@@ -89,8 +89,9 @@ def contract(
         """A block of the result that begins at a row (of all matrices of the batch) and column."""
         offsets = [at.index(o) for o in (a_at, b_at, at.plus(at.times(row, sizes[1]), column))]
         made = region(at, dtype, point, row, column)
-        at.add(ContractOp((reads[0], reads[1], write), extents, offsets, [*strides, sizes[1]],
-                          packed=b.packed, epilogue=made, least_rows=least, pairs=b.pairs))  # fmt: skip
+        pairs, quads = b.together == 2, b.together == 4
+        at.add(ContractOp((reads[0], reads[1], write), extents, offsets, [*strides, sizes[1]], packed=b.packed,
+                          epilogue=made, least_rows=least, pairs=pairs, quads=quads))  # fmt: skip
 
     def product(at: Body, a_at: IndexLike, b_at: IndexLike, row: IndexLike) -> None:
         if by_dot:

@@ -1,12 +1,13 @@
 """Lowering of products of 8-bit integers: centred to int16, multiplied in pairs, summed in int32.
 
 `a - zero point` and `b - zero point` fit into 16 bits, so that nothing is lost before the sums. A constant B is centred
-and packed when the graph is compiled.
+and packed when the graph is compiled. Where the target multiplies bytes (`quads` in codegen/contract_dot.py), a
+constant matrix B goes through `matmul_quads.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims
 from sardonyx.backends.llvm.lowering.epilogue import Fused, chain, result_of, takes_epilogue
 from sardonyx.backends.llvm.lowering.matmul import Matrix, batch_stride, contract
+from sardonyx.backends.llvm.lowering.matmul_lines import line_reader, over_rows
+from sardonyx.backends.llvm.lowering.matmul_quads import multiply_quads
 from sardonyx.backends.llvm.lowering.pack import pack_columns
-from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
-from sardonyx.backends.llvm.lowering.region import broadcast_axes, inside
+from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType, int16, int32
@@ -41,9 +43,11 @@ def _matmul_integer(plan: Plan, op: MatMulIntegerOp, fused: Fused | None) -> Non
     together = all(d.static_value == 1 for d in b[:-2])
     rows = Dim.product(a[:-1]) if together else m
     width = panel_width(plan.target, 32, rows.static_value, n.static_value)
+    if together and multiply_quads(plan, op, (a, b), rows, fused):
+        return
     pairs = (k + 1) // 2
-    left = Matrix(_centred_rows(plan, op, a, pairs), pairs, one, pairs=True)
-    right = Matrix(_centred_panels(plan, op, b, width), Dim.of(width), one, width, pairs=True)
+    left = Matrix(_centred_rows(plan, op, a, pairs), pairs, one, together=2)
+    right = Matrix(_centred_panels(plan, op, b, width), Dim.of(width), one, width, together=2)
     stage, target = chain(int32, None, fused), plan.new_buffer(result_of(op, fused))
     if together:
         contract(plan, "matmul_integer", int32, left, right, target, (rows, n, pairs), stage=stage)
@@ -62,47 +66,9 @@ def _panels(n: Dim, width: int) -> Dim:
     return (n + (width - 1)) // width
 
 
-def _line_reader(
-    plan: Plan, kernel: Kernel, zero_point: SSAValue | None, dims: Sequence[Dim], axis: int
-) -> Callable[[Body, Sequence[IndexLike]], SSAValue] | None:
-    """Reads the zero point, as int16, of a line of an operand: a row (of A) or a column (of B). `dims` are the
-    operand's without the axis that a line runs along."""
-    if zero_point is None:
-        return None
-    own = list(dims_of(zero_point))
-    if len(own) > 1:
-        del own[ROWS + COLUMNS - axis]
-    buffer, dtype = kernel.read(zero_point), dtype_of(zero_point)
-    strides = [inside(plan, kernel, a.source) for a in broadcast_axes(plan, own, dims)]
-
-    def read(b: Body, indices: Sequence[IndexLike]) -> SSAValue:
-        offset: IndexLike = 0
-        for index, stride in zip(indices, strides, strict=True):
-            offset = b.plus(offset, b.times(index, stride))
-        return b.convert(b.load(buffer, offset), dtype, int16)
-
-    return read
-
-
 def _centred(b: Body, value: SSAValue, dtype: DType, zero: SSAValue | None) -> SSAValue:
     wide = b.convert(value, dtype, int16)
     return wide if zero is None else b.arithmetic("sub", int16, wide, zero)
-
-
-def _over(body: Body, extents: Sequence[SSAValue], work: Callable[[Body, list[SSAValue], IndexLike], None]) -> None:
-    """Loops over a shape, the first one parallel: `work(body, indices, flat index)`."""
-
-    def level(at: Body, depth: int, indices: list[SSAValue], flat: IndexLike) -> None:
-        if depth == len(extents):
-            work(at, indices, flat)
-            return
-
-        def step(inner: Body, index: SSAValue, _: Sequence[SSAValue]) -> None:
-            level(inner, depth + 1, [*indices, index], inner.plus(inner.times(flat, extents[depth]), index))
-
-        at.loop(extents[depth], step, parallel=depth == 0)
-
-    level(body, 0, [], 0)
 
 
 def _centred_rows(plan: Plan, op: MatMulIntegerOp, dims: Sequence[Dim], pairs: Dim) -> SSAValue:
@@ -111,7 +77,7 @@ def _centred_rows(plan: Plan, op: MatMulIntegerOp, dims: Sequence[Dim], pairs: D
     target = plan.workspace(int16, [plan.dim(d) for d in (*dims[:-1], pairs * 2)])
     kernel = plan.kernel("centre")
     read, write = kernel.read(op.a), kernel.write_buffer(target)
-    zero_of = _line_reader(plan, kernel, op.a_zero_point, dims[:-1], ROWS)
+    zero_of = line_reader(plan, kernel, op.a_zero_point, dims[:-1], ROWS)
     length, room = kernel.extent(dims[-1]), kernel.extent(pairs * 2)
     nothing = kernel.const(int16, 0)
 
@@ -125,7 +91,7 @@ def _centred_rows(plan: Plan, op: MatMulIntegerOp, dims: Sequence[Dim], pairs: D
         b.loop(length, element, vector=True)
         b.loop(room, lambda one, at, _: one.store(nothing, write, one.plus(to, at)), lower=length)
 
-    _over(kernel, kernel.extents(dims[:-1]), row)
+    over_rows(kernel, kernel.extents(dims[:-1]), row)
     kernel.launch()
     return target
 
@@ -141,7 +107,7 @@ def _centred_panels(plan: Plan, op: MatMulIntegerOp, dims: Sequence[Dim], width:
     target = plan.workspace(int16, [plan.dim(d) for d in (*lead, panels, pairs)] + [plan.body.index(2 * width)])
     kernel = plan.kernel("centre")
     read, write = kernel.read(op.b), kernel.write_buffer(target)
-    zero_of = _line_reader(plan, kernel, op.b_zero_point, [*lead, n], COLUMNS)
+    zero_of = line_reader(plan, kernel, op.b_zero_point, [*lead, n], COLUMNS)
     depth, columns, steps = kernel.extent(k), kernel.extent(n), kernel.extent(pairs)
     block = kernel.times(depth, columns)
     nothing = kernel.const(int16, 0)
@@ -173,7 +139,7 @@ def _centred_panels(plan: Plan, op: MatMulIntegerOp, dims: Sequence[Dim], width:
 
         b.loop(steps, step)
 
-    _over(kernel, kernel.extents([*lead, panels]), panel)
+    over_rows(kernel, kernel.extents([*lead, panels]), panel)
     kernel.launch()
     return target
 
