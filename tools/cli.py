@@ -24,6 +24,7 @@ from sardonyx.tools.diagnostics import (
 )
 
 COMMANDS = {
+    "export": ("sardonyx.tools.export", "a function, a torch module or a model as a checked and verified ONNX file"),
     "verify": ("sardonyx.tools.verify", "whether a model computes what its source does, at all sizes, everywhere"),
     "golden": ("sardonyx.tools.golden", "regression tests of exported models: freeze inputs and outputs, check them"),
     "diff": ("sardonyx.tools.diff", "what distinguishes two models, in structure and in numbers"),
@@ -34,6 +35,7 @@ COMMANDS = {
     "view": ("sardonyx.tools.view", "a picture of a model that one can move, zoom and search"),
     "bench": ("sardonyx.tools.bench", "how fast a model is natively, beside onnxruntime"),
     "run": ("sardonyx.tools.run", "run a model, natively, by the reference or by onnxruntime"),
+    "blame": ("sardonyx.tools.blame", "where a value comes from, and which passes and patterns made it"),
     "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
 }
 """Name → the module that runs it, and one line on it; a new sub-command is one line here."""
