@@ -62,7 +62,7 @@ def plan_workspace(module: ModuleOp) -> Workspace:
     position = {op: at for at, op in enumerate(plan.walk())}
     last = last_uses(plan, position)
     found = Workspace(early=early)
-    slot_of: dict[AllocOp, int] = {}
+    whole: dict[AllocOp, int] = {}  # the slots of buffers over which nothing is computed so far
     late: list[AllocOp] = []
     for op in plan.walk():
         if not isinstance(op, AllocOp):
@@ -71,16 +71,16 @@ def plan_workspace(module: ModuleOp) -> Workspace:
             late.append(op)
             continue
         end = last.get(op.result, position[op])
-        source = _replaced(op, kernels, position, last, slot_of)
+        source = _replaced(op, kernels, position, last, whole)
         if source is None:
-            slot_of[op] = len(found.members)
+            whole[op] = slot = len(found.members)
             found.members.append([op])
             found.spans.append((position[op], end))
         else:
-            slot_of[op] = slot = slot_of[source]
+            whole[op] = slot = whole.pop(source)  # a kernel with two results writes only one of them over it
             found.members[slot].append(op)
             found.spans[slot] = (found.spans[slot][0], end)
-        op.properties["slot"] = IntegerAttr(slot_of[op], i64)
+        op.properties["slot"] = IntegerAttr(slot, i64)
     found.late = _place_growing(plan, _place_late(late, position, last))
     sizes = [max((s for s in map(static_bytes, m) if s is not None), default=0) for m in found.members]
     if all(static_bytes(op) is not None for members in found.members for op in members):

@@ -173,6 +173,18 @@ def test_a_buffer_that_is_read_elsewhere_or_again_is_not_overwritten() -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
 
 
+def test_of_two_results_of_a_kernel_only_one_is_written_over_its_operand() -> None:
+    g = Builder(("x", float32, [1, 12]), ("e", float32, []))
+    x, axis = g.inputs[0], g.constant([1], np.int64)
+    epsilon = g.op("abs", g.inputs[1])
+    mean, square = g.op("reduce_mean", x, axis), g.op("reduce_mean", g.op("mul", x, x), axis)
+    deviation = g.op("sqrt", g.op("add", square, epsilon))
+    module = g.outputs(g.op("div", g.op("sub", x, mean), deviation), g.op("neg", mean), g.op("reciprocal", deviation))
+    feeds = [np.arange(12, dtype=np.float32).reshape(1, 12), np.array(-0.5, np.float32)]
+    for got, want in zip(compile_native(module).run(feeds), reference(module, feeds), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
+
+
 def test_workspace_whose_extents_the_run_computes() -> None:
     g = Builder(("x", float32, ["n", 8]), ("repeats", int64, [2]))
     doubled = g.op("reduce_sum", g.op("softmax", g.inputs[1 - 1], axis=-1), g.constant([0], np.int64))
