@@ -60,6 +60,7 @@ def check_pass(
 
     Raises:
         CheckError: One of these does not hold; the message says which, and how to see it.
+        MismatchError: Values differ; the error names the pattern, the first value, and the inputs.
     """
     if isinstance(module, str):
         module = parse_text(make_context(), Text(module, "<text>"))
@@ -68,7 +69,8 @@ def check_pass(
     after = module.clone()
     places = _number(after)
     before = snapshot(after)
-    report = PassManager(several, verify_each=True, verify_rewrites=True, keep_declines=True).run(after)
+    check = CheckOptions(inputs=inputs, reduce=False)
+    report = PassManager(several, verify_each=True, verify_rewrites=True, keep_declines=True, check=check).run(after)
     text = print_module(after, PrintOptions())
     really = snapshot(after) != before
     if report.changed != really:
@@ -80,11 +82,11 @@ def check_pass(
         declined = [f"{d.pattern} on {d.op}: {d.reason}" for p in report.passes for d in p.declines]
         what = "changed nothing" if changes else f"changed it:\n{_changes(module, after)}"
         raise CheckError(f"'{named}' {what}", notes=declined[:8])
-    compared = _compare(module, after, report, named, inputs) if inputs else 0
+    compared = sum(p.check.compared for p in report.passes if p.check is not None)
     _check_locations(after, places, named)
     if idempotent:
         again = after.clone()
-        second = PassManager(several, verify_each=True).run(again)
+        second = PassManager(several, verify_each=True, check=0).run(again)
         if second.changed:
             raise CheckError(f"a second run of '{named}' changes something:\n{_changes(after, again)}")
     return Checked(after, text, report, compared)
@@ -101,26 +103,16 @@ def _changes(before: ModuleOp, after: ModuleOp) -> str:
     return diff(print_module(before, style), print_module(after, style), "before", "after")
 
 
-def _compare(before: ModuleOp, after: ModuleOp, report: PipelineReport, named: str, inputs: int) -> int:
-    promise = report.promise
-    if promise is None:
-        raise CheckError(f"'{named}' has a pass without a numeric promise", hint="derive it from SxPass")
-    return _compare_within(before, after, promise, named, inputs)
-
-
-def _compare_within(before: ModuleOp, after: ModuleOp, promise: Promise, what: str, inputs: int) -> int:
-    from sardonyx.passes.checked import CheckReport
-
+def _compare_within(before: ModuleOp, after: ModuleOp, promise: Promise, what: str, inputs: int) -> None:
+    """Compare two modules by value."""
     checker = PassChecker(CheckOptions(inputs=inputs, blame=False, reduce=False), make_context())
-    report = CheckReport()
-    found = checker.compare(before.clone(), after, promise, report)
+    found = checker.compare(before, after, promise)
     if found is not None:
         raise CheckError(
             f"'{what}' changes values: {found.output} of @{found.function} {found.difference} (promise: {promise})",
             notes=[f"with {found.inputs}"],
             hint="--check-passes names the pattern",
         )
-    return report.compared
 
 
 def _number(module: ModuleOp) -> set[str]:
@@ -188,7 +180,7 @@ def check_confluence(
         after = module.clone()
         promises: list[Promise] = []
         for _ in range(MAX_ROUNDS):
-            reports = [PassManager(one, verify_each=True).run(after) for one in order]
+            reports = [PassManager(one, verify_each=True, check=0).run(after) for one in order]
             promises += [r.promise or EXACT for r in reports if r.changed]
             if not any(r.changed for r in reports):
                 break
