@@ -31,6 +31,15 @@ EXTRAS = ("ort", "test", "dev")  # of pyproject.toml, each with what the one bef
 COMMANDS: dict[str, tuple[str, str, list[list[str]]]] = {
     "demo": ("trace, rewrite, run and export the digits example", "ort", [["sardonyx", "demo"]]),
     "test": ("run the tests", "test", [["pytest", "--numprocesses", "auto", "--dist", "worksteal"]]),
+    "test-torch": (
+        "install PyTorch into .venv-torch and run the tests that need it",
+        "torch-test",
+        # The first line, so that a PyTorch that doesn't work is a failure and not skipped tests.
+        [
+            ["python", "-c", "import torch, transformers; print('torch', torch.__version__)"],
+            ["pytest", "--numprocesses", "auto", "--dist", "loadfile", "tests/frontend/torch"],
+        ],
+    ),
     "setup": ("make the environment with all development tools", "dev", []),
     "format": ("format the code", "dev", [["ruff", "check", "--select", "I", "--fix", "."], ["ruff", "format", "."]]),
     "lint": ("check format and lint", "dev", [["ruff", "format", "--check", "."], ["ruff", "check", "."]]),
@@ -57,7 +66,11 @@ def main(argv: list[str] | None = None) -> int:
                 f"Sardonyx needs Python {OLDEST[0]}.{OLDEST[1]} or newer, and {sys.executable} is "
                 f"{sys.version.split()[0]}; call this script with a newer one, such as python3.12"
             )
-        folder = Path(arguments.venv or os.environ.get("SARDONYX_VENV") or ROOT / ".venv").absolute()
+        # PyTorch is large: it has an environment of its own.
+        default = os.environ.get("SARDONYX_VENV") or ROOT / ".venv"
+        if extra not in EXTRAS:
+            default = ROOT / ".venv-torch"
+        folder = Path(arguments.venv or default).absolute()
         ensure_environment(folder, extra)
         return run_lines(folder, lines, rest)
     except (DevError, OSError) as error:
@@ -87,7 +100,7 @@ def ensure_environment(folder: Path, extra: str) -> None:
     """Make the environment, or bring it up to date: after a change of pyproject.toml, or when `extra` is new."""
     stamp = _read_stamp(folder)
     usable = _runs(folder) and stamp.get("folder", str(folder)) == str(folder)
-    if usable and stamp.get("extra") in EXTRAS:
+    if usable and stamp.get("extra") in EXTRAS and extra in EXTRAS:
         extra = max(extra, stamp["extra"], key=EXTRAS.index)
     wanted = {
         "made": stamp.get("made") is True,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sardonyx.frontend.torch.errors import invalid, unsupported
+from sardonyx.frontend.torch.recurrent_ops import dynamic_lengths
 from sardonyx.frontend.torch.registry import table
 
 log = logging.getLogger("sardonyx.torch")
@@ -17,10 +18,16 @@ log = logging.getLogger("sardonyx.torch")
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings that torch's own machinery gives about itself."""
+    """Without what torch's own machinery says about itself, unless TORCH_LOGS asks for it: errors say what matters."""
+    before = logging.root.manager.disable
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield
+        if not os.environ.get("TORCH_LOGS"):
+            logging.disable(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            logging.disable(before)
 
 
 def capture(
@@ -51,7 +58,8 @@ def capture(
     for strict in (False, True):
         name = f"torch.export.export(strict={strict})"
         try:
-            with quiet(), contextlib.redirect_stdout(io.StringIO()):
+            lengths = dynamic_lengths() if dynamic_shapes is not None else contextlib.nullcontext()
+            with quiet(), torch.no_grad(), lengths:
                 program = torch.export.export(
                     model, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=strict
                 )
@@ -68,7 +76,7 @@ def capture(
 def _explained(failures: list[tuple[str, Exception]]) -> Exception:
     """One error for all strategies, with the remedy for the commonest causes."""
     first = failures[0][1]
-    text = _first_lines(str(first)) or type(first).__name__
+    text = _first_lines(str(first).partition("For more information")[0]) or type(first).__name__
     kind = type(first).__name__
     place = _place(first)
     if kind == "UserError" and "dynamic" in str(first).lower():
@@ -110,6 +118,22 @@ def _place(error: BaseException) -> str | None:
     return None
 
 
+def decompositions(kept: Mapping[Any, Any]) -> Any:
+    """torch's rules that take composite operators apart, but for those that have a translation.
+
+    Args:
+        kept: Operators with a translation of the user's.
+    """
+    import torch
+
+    known = table()
+    rules = torch.export.default_decompositions()
+    for target in list(rules.keys()):
+        if target in kept or str(target) in known:
+            rules.pop(target, None)
+    return rules
+
+
 def decompose(program: Any, kept: Mapping[Any, Any]) -> Any:
     """The program in functional form, its composite operators taken apart where they have no translation.
 
@@ -117,18 +141,5 @@ def decompose(program: Any, kept: Mapping[Any, Any]) -> Any:
         program: An ExportedProgram; it is not changed.
         kept: Operators with a translation of the user's.
     """
-    import torch
-
-    known = table()
-    decompositions = torch.export.default_decompositions()
-    for target in list(decompositions.keys()):
-        if target in kept or (str(target) in known and str(target) not in _TAKEN_APART):
-            decompositions.pop(target, None)
     with quiet():
-        return program.run_decompositions(decompositions)
-
-
-_TAKEN_APART = frozenset({
-    "aten.dropout.default", "aten.native_batch_norm.default",
-})  # fmt: skip
-"""Operators that torch's own rule serves better where it has one."""
+        return program.run_decompositions(decompositions(kept))

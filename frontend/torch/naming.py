@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sardonyx.frontend.graph import ModelGraph
+from sardonyx.frontend.torch.dims import dim_of
 from sardonyx.frontend.torch.errors import invalid
 
 
@@ -50,6 +52,29 @@ def output_paths(program: Any) -> list[str]:
         if words and not words[0].isdigit() and isinstance(place, int) and place < count:
             found[place] = "_".join(words)
     return found if len(set(found)) == count else plain
+
+
+def output_axes(program: Any, graph: ModelGraph, symbols: Mapping[str, str]) -> dict[str, dict[int, str]]:
+    """What dims of outputs are called in the model where torch knows more of them than can be proved here.
+
+    torch assumes that a slice of `seq` rows of a table has `seq` rows; here it has as many as there are.
+    """
+    metas = []
+    for node in program.graph.nodes:
+        if node.op == "output":
+            for spec, value in zip(program.graph_signature.output_specs, node.args[0]):
+                if spec.kind.name == "USER_OUTPUT":
+                    metas.append(getattr(value, "meta", {}).get("val"))
+    found: dict[str, dict[int, str]] = {}
+    for spec, meta in zip(graph.output_specs(), [m for m in metas if hasattr(m, "shape")]):
+        names = dict(enumerate(dim_of(size, symbols) for size in meta.shape))
+        ours = spec.extents or ()
+        kept = {
+            a: str(d) for a, d in names.items() if d is not None and not d.is_static and a < len(ours) and d != ours[a]
+        }
+        if kept:
+            found[spec.name] = kept
+    return found
 
 
 def input_namer(program: Any, given: Sequence[str] | None, count: int) -> list[str | None]:

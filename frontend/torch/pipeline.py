@@ -14,7 +14,7 @@ from sardonyx.frontend.torch.arrays import array_of
 from sardonyx.frontend.torch.capture import capture, decompose, quiet
 from sardonyx.frontend.torch.custom import translations_of
 from sardonyx.frontend.torch.errors import as_export_error, invalid, unsupported
-from sardonyx.frontend.torch.naming import input_namer, output_namer
+from sardonyx.frontend.torch.naming import input_namer, output_axes, output_namer
 from sardonyx.frontend.torch.options import Options, axis_names
 from sardonyx.frontend.torch.program import ONNXProgram
 from sardonyx.frontend.torch.report import Journal
@@ -101,11 +101,10 @@ def _export(model: Any, args: tuple[Any, ...], options: Options, journal: Journa
         translated = translator.run(
             input_namer(flat, options.input_names, count), output_namer(flat, options.output_names)
         )
-    axes = {
-        n: axis_names(n, entry)
-        for n, entry in (options.dynamic_axes or {}).items()
-        if n in (options.output_names or [])
-    }
+    axes = output_axes(flat, translated.graph, symbols)
+    for n, entry in (options.dynamic_axes or {}).items():
+        if n in (options.output_names or []):
+            axes[n] = axis_names(n, entry)
     made = ONNXProgram(translated.graph, program, options, inputs=_flattener(flat, translated.inputs), output_axes=axes)
     with journal.step("optimize and write"):
         made.finish()

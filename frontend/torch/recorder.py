@@ -12,11 +12,11 @@ from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.locations import name_location
 from sardonyx.dialects.sx.constant import MAX_DENSE_BYTES, ConstantOp
-from sardonyx.dialects.sx.state import StateReadOp
+from sardonyx.dialects.sx.state import StateReadOp, StateWriteOp
 from sardonyx.dialects.weights import Weight
 from sardonyx.frontend.spec import TensorSpec
 from sardonyx.frontend.tensor import Tensor
-from sardonyx.frontend.trace import Trace, _State
+from sardonyx.frontend.trace import Trace
 
 
 class Recorder(Trace):
@@ -28,6 +28,8 @@ class Recorder(Trace):
         """Where the node that is being translated comes from."""
         self.arrays: dict[SSAValue, np.ndarray] = {}
         """The contents of parameters and buffers."""
+        self.buffers: dict[str, Tensor] = {}
+        """The states, with their first contents."""
 
     def location(self) -> LocationAttr | None:
         return self.at
@@ -54,15 +56,20 @@ class Recorder(Trace):
         return tensor if array is None else Tensor.of_array(array)
 
     def buffer(self, name: str, array: np.ndarray) -> Tensor:
-        """A buffer that the model writes: a state, which begins with a copy of these contents."""
-        held = np.array(array)
-        tensor = Tensor.of_array(held)
-        ty = tensor_type(tensor.dtype, held.shape)
+        """A buffer that the model writes: a state, which begins with a copy of these contents; returns what it holds
+        when a run begins."""
+        held = Tensor.of_array(np.array(array))
+        ty = tensor_type(held.dtype, held.shape)
         op = StateReadOp.make(state=name, result_types=[ty], location=name_location(name))
         self.append_to_root(op)
-        self._states[id(tensor)] = _State(name, tensor, held, op.output)
-        tensor._become(Tensor.of_value(self, op.output))
-        return tensor
+        self.buffers[name] = held
+        return Tensor.of_value(self, op.output)
+
+    def write_buffer(self, name: str, tensor: Tensor) -> SSAValue:
+        """Let a buffer hold these contents once a run has ended; returns them."""
+        value = self.value_of(tensor)
+        self.append_to_root(StateWriteOp.make(value, state=name, location=name_location(name)))
+        return value
 
     def free_key(self, name: str) -> str:
         """A key of the store that is not taken."""

@@ -167,7 +167,7 @@ def symbol_names(program: Any, names: Sequence[Mapping[int, str]]) -> dict[str, 
             continue
         for axis, name in axes.items():
             symbol = lone_symbol(shape[axis]) if axis < len(shape) else None
-            if symbol is not None and name not in found.values():
+            if symbol is not None:  # two that bear one name are one size: a run checks that
                 found.setdefault(symbol, name)
     return found
 

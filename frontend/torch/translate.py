@@ -112,26 +112,25 @@ class Translator:
         users = [n for n in placeholders if kinds[n].kind.name == "USER_INPUT" and _is_tensor_input(placeholders[n])]
         given = list(input_names) + [None] * (len(users) - len(input_names))
         slots = [Slot(wanted or node, node) for node, wanted in zip(users, given)]
-        specs = [self._spec(slot, placeholders[slot.target]) for slot in slots]
+        specs = [self.spec(slot, placeholders[slot.target]) for slot in slots]
         self.recorder = Recorder(self.name, specs)
         by_target = {slot.target: tensor for slot, tensor in zip(slots, self.recorder.inputs)}
         for slot, tensor in zip(slots, self.recorder.inputs):
             tensor.value.location = name_location(slot.name)
-        self.mutated = {s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
-        self.states: dict[str, Tensor] = {}
+        self.mutated: set[str] = {s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
         with self.recorder.recording():
             self._placeholders(placeholders, kinds, by_target)
             returned = self.block_of(self.module)
-            outputs, constants = self._outputs(signature, returned)
-            by_name, written = self.recorder.finish_states()
+            outputs, constants, written = self._outputs(signature, returned)
         names = output_names([slot.name for slot in slots])
         names = [n for i, n in enumerate(names) if i not in constants]
         names += [f"state_out_{number}" for number in range(len(written))]
         set_outputs(self.recorder.module, [*outputs, *written], names)
-        graph = ModelGraph(self.recorder.module, self.recorder.store, by_name)
+        graph = ModelGraph(self.recorder.module, self.recorder.store, self.recorder.buffers)
         return Translated(graph, slots, constants)
 
-    def _spec(self, slot: Slot, node: Any) -> TensorSpec:
+    def spec(self, slot: Slot, node: Any) -> TensorSpec:
+        """An input's name, dtype and dims."""
         meta = node.meta["val"]
         if not hasattr(meta, "dtype"):
             return TensorSpec(slot.name, int64, [])
@@ -149,13 +148,14 @@ class Translator:
             if name in given:
                 tensor = given[name]
                 symbolic = not hasattr(node.meta["val"], "dtype")
-                self.values[node] = self._symbol_input(node, tensor) if symbolic else tensor
+                self.values[node] = self.symbol_input(node, tensor) if symbolic else tensor
             elif spec is None or spec.kind.name == "USER_INPUT":
                 self.values[node] = getattr(spec.arg, "value", None) if spec is not None else None
             else:
                 self.values[node] = self._weight(spec, node, shared)
 
-    def _symbol_input(self, node: Any, tensor: Tensor) -> Any:
+    def symbol_input(self, node: Any, tensor: Tensor) -> Any:
+        """An input that is a size: the extent of torch's symbol."""
         dim = dim_of(node.meta["val"], self.symbols)
         return tensor if dim is None else Extent(dim, lambda: reshape(tensor, (1,)))
 
@@ -171,24 +171,27 @@ class Translator:
                 f"the {spec.kind.name.lower()} '{target}' of the model is a {type(source).__name__}, not a tensor"
             )
         if target in self.mutated:
-            made = self.states[target] = self.recorder.buffer(target, array_of(source))
-            return Tensor.of_value(self.recorder, made.value)
+            return self.recorder.buffer(target, array_of(source))
         key = (source.data_ptr(), source.dtype, tuple(source.shape), tuple(source.stride()))
         if source.numel() and key in shared:
             return shared[key]
         made = shared[key] = self.recorder.weight(target, array_of(source))
         return made
 
-    def _outputs(self, signature: Any, returned: Sequence[Any]) -> tuple[list[SSAValue], dict[int, Any]]:
+    def _outputs(
+        self, signature: Any, returned: Sequence[Any]
+    ) -> tuple[list[SSAValue], dict[int, Any], list[SSAValue]]:
+        """The values of the user's outputs, those that are no tensors by their place, and what states become."""
         values: list[SSAValue] = []
+        written: list[SSAValue] = []
         constants: dict[int, Any] = {}
         place = 0
         for spec, value in zip(signature.output_specs, returned):
             kind = spec.kind.name
             if kind != "USER_OUTPUT":
                 if kind == "BUFFER_MUTATION":
-                    state = self.states[spec.target]
-                    state._value = self.recorder.value_of(cast(to_tensor(value), state.dtype))
+                    dtype = self.recorder.buffers[spec.target].dtype
+                    written.append(self.recorder.write_buffer(spec.target, cast(to_tensor(value), dtype)))
                 elif kind in ("USER_INPUT_MUTATION", "PARAMETER_MUTATION"):
                     raise self._mutation(kind, spec.target)
                 continue
@@ -197,7 +200,7 @@ class Translator:
             else:
                 values.append(self.recorder.value_of(to_tensor(value)))
             place += 1
-        return values, constants
+        return values, constants, written
 
     def _mutation(self, kind: str, target: str) -> SardonyxError:
         if kind == "USER_INPUT_MUTATION":

@@ -97,6 +97,20 @@ def _general(ty: Attribute) -> Attribute:
     return tensor_type(ty.element_type, [fresh_dim() for _ in ty.get_shape()])  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@aten("hop::wrap_with_set_grad_enabled", "hop::wrap_with_autocast", "hop::invoke_subgraph")
+def wrapped(n: Call, *args: Any) -> Any:
+    """A graph in a context that changes no value: it is put in the node's place."""
+    import torch
+
+    where = next(i for i, a in enumerate(args) if isinstance(a, torch.fx.GraphModule))
+    graph, given = args[where], args[where + 1 :]
+    if given and isinstance(given[0], str):  # invoke_subgraph names the graph
+        given = given[1:]
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    n.translator.values.update(zip(placeholders, given))
+    return tuple(n.translator.block_of(graph))
+
+
 @aten("hop::while_loop")
 def while_loop(n: Call, cond_graph: Any, body_graph: Any, carried: Any, extra: Any = ()) -> Any:
     recorder = n.translator.recorder

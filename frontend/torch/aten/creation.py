@@ -72,6 +72,8 @@ def arange_start(n: Call, start: Any, end: Any, dtype: Any = None) -> Tensor:
 
 @aten("arange.start_step", "prims::iota.default")
 def arange_step(n: Call, start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+    if n.dtype.is_integer:  # torch cuts fractions off before it counts
+        start, step = (int(v) if isinstance(v, float) else v for v in (start, step))
     if not any(isinstance(v, Extent | Tensor) for v in (start, end, step)):
         count = n.meta.shape[0]
         if isinstance(count, int):

@@ -13,7 +13,7 @@ _GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": 
 """Where ONNX's gates stand among torch's."""
 
 
-@aten("lstm.input")
+@aten("lstm.input", "sardonyx::lstm.default")
 def lstm(
     n: Call, x: Tensor, states: Any, params: Any, has_biases: bool, layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool,
@@ -21,12 +21,15 @@ def lstm(
     return _layers(n, "lstm", x, states, params, has_biases, layers, dropout, train, bidirectional, batch_first)
 
 
-@aten("gru.input", "rnn_tanh.input", "rnn_relu.input")
+@aten(
+    "gru.input", "rnn_tanh.input", "rnn_relu.input", "sardonyx::gru.default", "sardonyx::rnn_tanh.default",
+    "sardonyx::rnn_relu.default",
+)  # fmt: skip
 def gru(
     n: Call, x: Tensor, state: Tensor, params: Any, has_biases: bool, layers: int, dropout: float, train: bool,
     bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    kind = n.name.removeprefix("aten.").removesuffix(".input")
+    kind = n.name.split(".")[1]
     return _layers(n, kind, x, [state], params, has_biases, layers, dropout, train, bidirectional, batch_first)
 
 

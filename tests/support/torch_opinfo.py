@@ -1,6 +1,6 @@
 """The op-level harness: torch's own samples for its core operators, translated and run in three ways.
 
-`python tests/frontend/torch/opinfo_harness.py --json out.json` runs all of them (minutes); the tests run a share.
+`python tests/support/torch_opinfo.py --json out.json` runs all of them (minutes); the tests run a share.
 Needs torch and expecttest, which torch.testing imports.
 """
 

@@ -282,8 +282,7 @@ _decoder("llama_gqa", "Llama", **_SMALL, intermediate_size=32, num_key_value_hea
 _decoder("mistral", "Mistral", **_SMALL, intermediate_size=32, num_key_value_heads=2, sliding_window=4)
 _decoder("qwen2", "Qwen2", **_SMALL, intermediate_size=32, num_key_value_heads=2)
 _decoder("gpt_neox", "GPTNeoX", **_SMALL, intermediate_size=32)
-_decoder("opt", "OPT", hidden_size=16, num_hidden_layers=2, num_attention_heads=4, ffn_dim=32, max_position_embeddings=32,
-         word_embed_proj_dim=16)  # fmt: skip
+_decoder("opt", "OPT", **_SMALL, ffn_dim=32, word_embed_proj_dim=16)
 
 
 class Cached(nn.Module):
