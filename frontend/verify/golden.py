@@ -100,12 +100,15 @@ class Golden:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the file, whole or not at all."""
         arrays: dict[str, Any] = {}
+        others: dict[str, Any] = {}
         for number, (case, outputs) in enumerate(zip(self.cases, self.outputs)):
             for group, values in (("inputs", case.feeds), ("outputs", outputs)):
                 for name, value in values.items():
-                    if not isinstance(value, np.ndarray) or value.dtype.kind == "O":
-                        raise InvalidArgumentError(f"'{name}' is no tensor of numbers; it cannot be frozen")
-                    arrays[f"{group}/{number}/{name}"] = value
+                    key = f"{group}/{number}/{name}"
+                    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+                        arrays[key] = value
+                    else:
+                        others[key] = _encoded(value)
         sizes = [dict(c.binding) for c in self.cases]
         dtypes = {k: a.dtype.name for k, a in arrays.items() if a.dtype.kind == "V"}
         text = {
@@ -113,6 +116,7 @@ class Golden:
             "dims": sizes,
             "origins": [c.origin for c in self.cases],
             "dtypes": dtypes,
+            "others": others,
             **self.limits.to_json(),
             "trace": _trace_to_json(self.trace),
             "about": dict(self.about),
@@ -139,6 +143,7 @@ class Golden:
                 raise ValueError(f"it has format {text['format']}, this Sardonyx reads {FORMAT}")
             for key, name in text["dtypes"].items():
                 arrays[key] = arrays[key].view(_dtype(name))
+            arrays |= {key: _decoded(value) for key, value in text["others"].items()}
             cases: list[Case] = []
             outputs: list[dict[str, Any]] = []
             for number, (binding, origin) in enumerate(zip(text["dims"], text["origins"])):
@@ -214,6 +219,31 @@ def freeze(verification: Verification, model: str | os.PathLike[str]) -> Golden:
         "versions": versions(),
     }
     return Golden(cases, tuple(outputs for _, outputs in verification.records), trace, verification.limits, about)
+
+
+def _encoded(value: Any) -> Any:
+    """Sequences, maps, strings and empty optionals as JSON."""
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        return {"dtype": "str" if array.dtype.kind in "OSU" else array.dtype.name, "array": array.tolist()}
+    if isinstance(value, Mapping):
+        return {"map": [[_encoded(np.asarray(k)), _encoded(v)] for k, v in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"sequence": [_encoded(v) for v in value]}
+    return None if value is None else _encoded(np.asarray(value))
+
+
+def _decoded(data: Any) -> Any:
+    if data is None:
+        return None
+    if "map" in data:
+        return {_decoded(k).item(): _decoded(v) for k, v in data["map"]}
+    if "sequence" in data:
+        return [_decoded(v) for v in data["sequence"]]
+    name = data["dtype"]
+    if name == "str":
+        return np.asarray(data["array"], object)
+    return np.asarray(data["array"], _dtype(name) if not hasattr(np, name) else name)
 
 
 def _group(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def source_of(given: Any, input_names: Sequence[str]) -> Source:
     if isinstance(given, ModelGraph):
         return graph_source(given, f"graph '{given.name}'")
     if _is_torch_module(given):
-        return _torch_source(given)
+        return _torch_source(given, input_names)
     if callable(given):
         return _callable_source(given, input_names)
     raise InvalidArgumentError(
@@ -199,17 +199,18 @@ def _is_torch_module(given: object) -> bool:
     return any(c.__module__.startswith("torch.nn.") and c.__name__ == "Module" for c in type(given).__mro__)
 
 
-def _torch_source(module: Any) -> Source:
+def _torch_source(module: Any, input_names: Sequence[str]) -> Source:
     name = type(module).__name__
+    by_keyword = _takes_names(module.forward, input_names)
 
     def run(feeds: Feeds) -> Outputs | Sequence[Any]:
         torch = _torch()
-        tensors = [torch.from_numpy(np.array(v)) if isinstance(v, np.ndarray) else v for v in feeds.values()]
+        tensors = {n: torch.from_numpy(np.array(v)) if isinstance(v, np.ndarray) else v for n, v in feeds.items()}
         before = module.training
         module.eval()
         try:
             with torch.no_grad():
-                return flatten(module(*tensors))
+                return flatten(module(**tensors) if by_keyword else module(*tensors.values()))
         except Exception as error:
             raise ExecutionError(f"the module '{name}' failed: {type(error).__name__}: {error}") from error
         finally:

@@ -28,6 +28,7 @@ from sardonyx.passes.pipeline import PassManager
 
 UNSUPPORTED, RESTRICTED = "unsupported", "restricted"
 ONNXRUNTIME = "onnxruntime"
+_KNOWN_DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,24 @@ def find_gaps(model: OnnxModel, target: str) -> GapReport:
     proto = model.nodes_proto
     gaps = [*_opset_gaps(model, table.opsets, limit), *_table_gaps(proto, table)]
     return GapReport(table.title, table.source, model.inspect().operators, tuple(gaps))
+
+
+def foreign_nodes(model: OnnxModel) -> list[Gap]:
+    """Nodes of domains that neither ONNX nor onnxruntime defines, and operators of torch that were left over.
+
+    Custom operators whose domain the model imports and whose nodes the user made are among them: a runtime needs a
+    library for them.
+    """
+    proto = model.nodes_proto
+    functions = {(normal_domain(f.domain), f.name) for f in proto.functions}
+    found: list[Gap] = []
+    for node in _nodes(proto):
+        domain = normal_domain(node.domain)
+        if (domain, node.op_type) in functions or domain in _KNOWN_DOMAINS and "::" not in node.op_type:
+            continue
+        name = node.name or next((o for o in node.output if o), "")
+        found.append(Gap(name, f"{domain}.{node.op_type}", UNSUPPORTED, "no runtime has it by itself"))
+    return found
 
 
 def close_gaps(model: OnnxModel, target: str) -> tuple[OnnxModel, list[str]]:

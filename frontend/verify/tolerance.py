@@ -42,7 +42,7 @@ DEFAULTS: Mapping[str, Tolerance] = {
     "float16": Tolerance(rtol=1e-2, atol=1e-3),
     "bfloat16": Tolerance(rtol=4e-2, atol=8e-3),
     "float8": Tolerance(rtol=0.25, atol=0.1),
-    "quantised": Tolerance(rtol=0.0, atol=0.1, steps=2, mean=0.02),
+    "quantised": Tolerance(rtol=0.0, atol=0.1, steps=2, mean=0.05),
     "integer": Tolerance(),
 }
 """By dtype; `quantised` is for all results of a model that computes with quantised values."""
