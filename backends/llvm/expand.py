@@ -19,6 +19,7 @@ from sardonyx.backends.llvm.lowering.plan import LOWERINGS, Plan
 from sardonyx.dialects import locations
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import UnsupportedError
 
 Array = np.ndarray[Any, Any]
@@ -58,7 +59,7 @@ class Builder:
         return self.op(cls, *slots, **properties).results[0]
 
     def constant(self, array: Array) -> SSAValue:
-        return self._insert(ConstantOp.dense(array)).results[0]
+        return self._insert(ConstantOp.of(array, WeightStore())).results[0]
 
     def _insert(self, op: Operation) -> Operation:
         block = self._op.parent

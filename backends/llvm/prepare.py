@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
+from sardonyx.backends.llvm.dequantized import rewrite_dequantized
 from sardonyx.backends.llvm.lowering.winograd import FAST
 from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
+from sardonyx.dialects.sx.quantize_linear import DequantizeLinearOp
 from sardonyx.dialects.sx.state import StateOp
 from sardonyx.passes.bind_caches import bind_caches
 from sardonyx.passes.channels_last import ChannelsLastPass
@@ -24,9 +26,10 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
 
     With `fast_conv` all convolutions bear the attribute `FAST`.
     """
-    if not any(isinstance(op, ConvOp | BatchNormOp | PoolOp) for op in module.walk()):
+    if not any(isinstance(op, ConvOp | BatchNormOp | PoolOp | DequantizeLinearOp) for op in module.walk()):
         return module
     copy = located_copy(module)
+    rewrite_dequantized(copy)
     PassManager(PASSES).run(copy)
     if fast_conv:
         for op in copy.walk():

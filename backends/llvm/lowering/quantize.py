@@ -124,6 +124,21 @@ class BiasOp(SxOp):
         return [self.x.type]
 
 
+@irdl_op_definition
+class FactorOp(SxOp):
+    """int32 sums times two float32 scales that broadcast to them: `sums * (first * second)`, as float32."""
+
+    name = "native.factor"
+    x = operand_def()
+    first = operand_def()
+    second = operand_def()
+    output = result_def()
+    ELEMENTWISE: ClassVar = True
+
+    def infer(self) -> Sequence[Attribute]:
+        return [tensor_type(float32, dims_of(self.x))]
+
+
 def view(b: Builder, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
     """A value in another shape; a constant is one in that shape."""
     if tuple(dims) == tuple(dims_of(value)):
@@ -170,6 +185,12 @@ def _spread(plan: Plan, op: SpreadOp) -> None:
 @scalar(BiasOp)
 def _bias(b: Body, op: BiasOp, x: SSAValue, bias: SSAValue) -> SSAValue:
     return b.arithmetic("add", int32, x, bias)
+
+
+@scalar(FactorOp)
+def _factor(b: Body, op: FactorOp, x: SSAValue, first: SSAValue, second: SSAValue) -> SSAValue:
+    factor = b.arithmetic("mul", float32, first, second)
+    return b.arithmetic("mul", float32, b.convert(x, int32, float32), factor)
 
 
 @scalar(QuantizeOp)

@@ -1,0 +1,105 @@
+"""Products of dequantised operands are products of integers, and constant weights are dequantised once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sardonyx as sx
+from sardonyx.backends.llvm.lowering.graph import lower_graph
+from sardonyx.backends.llvm.prepare import prepare
+from sardonyx.dialects.kernel.ops import KernelFuncOp
+from sardonyx.dialects.module import main_function
+from sardonyx.dialects.sx.constant import ConstantOp
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(11)
+X = RNG.integers(0, 256, (2, 10, 9, 8)).astype(np.uint8)
+ROWS = RNG.integers(-128, 128, (5, 40)).astype(np.int8)
+
+
+def kernels(graph: Any) -> str:
+    lowered = lower_graph(prepare(graph._module))
+    return " ".join(op.sym_name.data for op in lowered.module.body.block.ops if isinstance(op, KernelFuncOp))
+
+
+def check(fn: Callable[..., Any], x: Array, weights: Sequence[Array], dims: tuple[Any, ...] | None = None) -> str:
+    """Compile `fn` of `x` and constant weights, run, compare with the reference; returns the kernels' names."""
+    specs = [sx.TensorSpec("x", sx.DType.of(x.dtype), dims or x.shape)]
+    specs += [sx.TensorSpec(f"w{i}", sx.DType.of(w.dtype), w.shape) for i, w in enumerate(weights)]
+    graph = sx.trace(fn, tuple(specs)).graph
+    block = main_function(graph._module).body.block
+    for argument, array in zip(block.args[1:], weights, strict=True):  # what is computed of captured ones is no op
+        constant = ConstantOp.dense(array)
+        block.insert_op_before(constant, block.first_op)  # pyright: ignore[reportArgumentType]
+        argument.replace_all_uses_with(constant.output)
+    feeds = [x, *weights]
+    want = np.asarray(graph.evaluate(feeds)[0])
+    names = kernels(graph)
+    graph.finalize()
+    got = graph.run(feeds)[0]
+    assert got.dtype == want.dtype
+    if want.dtype.kind in "iu":
+        assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
+        assert (got == want).mean() > 0.98
+    else:
+        np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-6 * float(np.abs(want).max()))
+    return names
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_a_quantised_convolution_stays_one(each: bool) -> None:
+    weights = RNG.integers(-128, 128, (6, 10, 3, 3)).astype(np.int8)
+    scales = RNG.uniform(0.001, 0.01, 6 if each else ()).astype(np.float32)
+    bias = RNG.normal(size=6).astype(np.float32)
+
+    def fn(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor, b: sx.Tensor) -> sx.Tensor:
+        right = sx.dequantize_linear(w, scale, axis=0)
+        made = sx.conv(sx.dequantize_linear(x, 0.02, np.uint8(128)), right, b, pads=[1] * 4)
+        return sx.quantize_linear(sx.relu(made), 0.4, np.uint8(3))
+
+    names = check(fn, X, [weights, np.asarray(scales), bias], X.shape if each else ("n", 10, "h", "v"))
+    assert "pair_channels" in names and "dequantize" not in names
+
+
+def test_quantised_matrix_products_stay_such() -> None:
+    weights = RNG.integers(0, 256, (40, 17)).astype(np.uint8)
+    scales, zeros = RNG.uniform(0.001, 0.01, 17).astype(np.float32), RNG.integers(0, 256, 17).astype(np.uint8)
+
+    def product(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor, zero: sx.Tensor) -> sx.Tensor:
+        return sx.relu(sx.dequantize_linear(x, 0.02, np.int8(-7)) @ sx.dequantize_linear(w, scale, zero, axis=1))
+
+    def gemm(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor, zero: sx.Tensor) -> sx.Tensor:
+        right = sx.dequantize_linear(w, scale, zero, axis=0)
+        return sx.gemm(sx.dequantize_linear(x, 0.02, np.int8(-7)), right, np.ones(17, np.float32), trans_b=True)
+
+    for fn, w in ((product, weights), (gemm, weights.T.copy())):
+        names = check(fn, ROWS, [w, scales, zeros])
+        assert "matmul_integer" in names and "dequantize" not in names
+
+
+def test_weights_that_are_dequantised_alone_become_constants() -> None:
+    filters = RNG.integers(-8, 8, (6, 10, 3, 3)).astype(sx.int4.numpy)
+    data = RNG.normal(size=(1, 10, 6, 6)).astype(np.float32)
+    assert "dequantize" not in check(lambda x, w: sx.conv(x, sx.dequantize_linear(w, 0.5)), data, [filters])
+    rows = RNG.normal(size=(30, 24)).astype(np.float32)
+    matrix = RNG.integers(-8, 8, (24, 9)).astype(sx.int4.numpy)
+    scales = RNG.uniform(0.1, 1, (3, 9)).astype(np.float32)
+
+    def fn(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor) -> sx.Tensor:
+        return x @ sx.dequantize_linear(w, scale, axis=0, block_size=8)
+
+    assert "dequantize" not in check(fn, rows, [matrix, scales])
+
+
+def test_what_is_also_read_elsewhere_is_dequantised_for_that() -> None:
+    weights = RNG.integers(-128, 128, (40, 40)).astype(np.int8)
+
+    def fn(x: sx.Tensor, w: sx.Tensor) -> sx.Tensor:
+        real = sx.dequantize_linear(x, 0.02, np.int8(3))
+        return real + real @ sx.dequantize_linear(w, 0.01)
+
+    assert "matmul_integer" in check(fn, ROWS, [weights])
