@@ -59,6 +59,7 @@ FAMILIES = (
     "control",
     "sequence",
     "recurrent",
+    "linear_attention",
     "state",
     "custom",
     "resize",
