@@ -22,7 +22,7 @@ from sardonyx.dialects.kernel.ops import ChunkOp
 
 DIGIT = 8
 BUCKETS = 1 << DIGIT
-BY_RANK = 32
+BY_RANK = 64
 """Up to so many elements are sorted by rank."""
 MOST_CHUNKS = 256
 LONGEST = 1 << 31
@@ -142,23 +142,23 @@ class Pairs:
         )
 
     def _by_rank(self, b: Body, source: SSAValue, target: SSAValue, count: SSAValue) -> list[SSAValue]:
+        """Over lanes of elements, each of which is held against all."""
+
         def one(c: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
             own = self.word(c, c.plus(source, i))
 
-            def before(relation: str):  # noqa: ANN202 - a body of a loop
-                def step(d: Body, j: SSAValue, found: Sequence[SSAValue]) -> list[SSAValue]:
-                    less = d.compare_scalars(relation, int64, self.word(d, d.plus(source, j)), own)
-                    return [d.arithmetic("add", int64, found[0], d.add(arith.ExtUIOp(less, I64)))]
+            def before(d: Body, j: SSAValue, found: Sequence[SSAValue]) -> list[SSAValue]:
+                other = self.word(d, d.plus(source, j))
+                less = d.compare_scalars("lt", int64, other, own)
+                if self.places is not None:  # equal keys keep their order; words with places in them are never equal
+                    alike = d.compare_scalars("eq", int64, other, own)
+                    less = d.either(less, d.both(alike, d.compare("slt", j, i)))
+                return [d.arithmetic("add", int64, found[0], d.add(arith.ExtUIOp(less, I64)))]
 
-                return step
+            (rank,) = c.loop(count, before, [("add", c.const(int64, 0))])
+            self.move(c, c.plus(source, i), c.plus(target, c.to_index(rank, int64)))
 
-            zero = ("add", c.const(int64, 0))
-            (first,) = c.loop(i, before("le"), [zero], vector=True)
-            (second,) = c.loop(count, before("lt"), [zero], lower=c.plus(i, 1), vector=True)
-            rank = c.to_index(c.arithmetic("add", int64, first, second), int64)
-            self.move(c, c.plus(source, i), c.plus(target, rank))
-
-        b.loop(count, one)
+        b.loop(count, one, vector=True)
         return [target, source]
 
     def _digit(self, b: Body, word: SSAValue, number: SSAValue) -> SSAValue:
