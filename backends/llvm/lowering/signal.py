@@ -1,5 +1,8 @@
-"""Lowerings of dft, stft and mel_weight_matrix. float32 is transformed in float32, other dtypes in float64, as in the
-reference; inverse transforms are forward ones with real and imaginary parts exchanged."""
+"""Lowerings of dft, stft and mel_weight_matrix.
+
+Transforms are computed in float64, but inverse ones of float32 in float32: so NumPy has it, whose values the reference
+and ONNX's own test data are. Inverse transforms are forward ones with real and imaginary parts exchanged.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,14 @@ def _parts(plan: Plan, extent: Dim, onesided: bool, inverse: bool) -> SSAValue:
     return parts
 
 
+def _bind_within(plan: Plan, dims: Sequence[Dim], length: SSAValue) -> None:
+    """The length of a transform is what stands for a symbol that extents such as `length // 2 + 1` bring up first."""
+    for d in dims:
+        unknown = [name for name in d.symbols() if not plan.is_bound(Dim.symbol(name))]
+        if not d.is_symbol and len(unknown) == 1:
+            plan.bind(Dim.symbol(unknown[0]), length, "the transform's length")
+
+
 class _Signal:
     """Reads complex numbers from a buffer whose numbers have `parts` elements (1 or 2)."""
 
@@ -68,8 +79,8 @@ class _Signal:
 @lowers(DFTOp)
 def _dft(plan: Plan, op: DFTOp) -> None:
     body, dims, out, dtype = plan.body, dims_of(op.input), dims_of(op.output), dtype_of(op.input)
-    rank, wide = len(dims), float32 if dtype == float32 else float64
     inverse, onesided = bool(op.attr("inverse")), bool(op.attr("onesided"))
+    rank, wide = len(dims), float32 if dtype == float32 and inverse else float64
     parts = _parts(plan, dims[-1], onesided, inverse)
     outer, extent, inner, place = _around(plan, op)
     body.require(body.compare("sgt", extent, 0), plan.failure("a signal without elements has no transform"))
@@ -82,6 +93,7 @@ def _dft(plan: Plan, op: DFTOp) -> None:
     _at_least_one(plan, length, "the transform's length")
     half = body.plus(body.index_math("floordiv", length, 2), 1)
     bins = half if onesided and not inverse else length
+    _bind_within(plan, out, length)
     for a in range(rank - 1):
         here = place if isinstance(place, int) else body.compare("eq", place, a)
         if isinstance(here, int):
@@ -164,7 +176,7 @@ def _around(plan: Plan, op: DFTOp) -> tuple[IndexLike, SSAValue, IndexLike, int 
 @lowers(STFTOp)
 def _stft(plan: Plan, op: STFTOp) -> None:
     body, dims, out, dtype = plan.body, dims_of(op.signal), dims_of(op.output), dtype_of(op.signal)
-    wide, onesided = float32 if dtype == float32 else float64, bool(op.attr("onesided"))
+    wide, onesided = float64, bool(op.attr("onesided"))
     parts = _parts(plan, dims[2], onesided, False)
     step = _number(plan, op.frame_step, "frame_step")
     _at_least_one(plan, step, "frame_step")
@@ -182,6 +194,7 @@ def _stft(plan: Plan, op: STFTOp) -> None:
         )
     frames = body.plus(body.index_math("floordiv", body.minus(size, length), step), 1)
     bins = body.plus(body.index_math("floordiv", length, 2), 1) if onesided else length
+    _bind_within(plan, out, length)
     for a, (extent, what) in enumerate(((plan.dim(dims[0]), "the batch"), (frames, "frames"), (bins, "bins"))):
         plan.bind(out[a], extent, f"the number of {what}")
     made, rows = tables(plan, length, wide), plan.product(plan.dim(dims[0]), frames)
