@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,8 +14,6 @@ from typing import Any
 from sardonyx.frontend.torch.errors import invalid, unsupported
 from sardonyx.frontend.torch.recurrent_ops import dynamic_lengths
 from sardonyx.frontend.torch.registry import table
-
-log = logging.getLogger("sardonyx.torch")
 
 
 @contextlib.contextmanager
@@ -54,43 +54,64 @@ def capture(
     if isinstance(model, torch.export.ExportedProgram):
         report("ExportedProgram", None)
         return model
-    failures: list[tuple[str, Exception]] = []
+    failures: list[Exception] = []
     for strict in (False, True):
         name = f"torch.export.export(strict={strict})"
+        said = io.StringIO()
         try:
             lengths = dynamic_lengths() if dynamic_shapes is not None else contextlib.nullcontext()
-            with quiet(), torch.no_grad(), lengths:
+            with quiet(), torch.no_grad(), lengths, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
                 program = torch.export.export(
                     model, args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=strict
                 )
         except Exception as error:  # noqa: BLE001 - torch.export raises whatever the model raises
-            log.info("%s failed: %s", name, error)
             report(name, error)
-            failures.append((name, error))
+            failures.append(error)
             continue
+        sys.stdout.write(said.getvalue())  # what the model prints; what torch prints of a failure is in the error
         report(name, None)
         return program
-    raise _explained(failures)
+    raise _explained(failures[0], model, args, kwargs or {})
 
 
-def _explained(failures: list[tuple[str, Exception]]) -> Exception:
-    """One error for all strategies, with the remedy for the commonest causes."""
-    first = failures[0][1]
-    text = _first_lines(str(first).partition("For more information")[0]) or type(first).__name__
-    kind = type(first).__name__
-    place = _place(first)
-    if kind == "UserError" and "dynamic" in str(first).lower():
-        return invalid(f"the dynamic shapes do not fit the model: {text}", location=place, hint=_shape_hint(str(first)))
-    if kind in ("GuardOnDataDependentSymNode", "UserError"):
-        hint = "use torch.cond or torch.where, or torch._check for what is known of the number"
-        return unsupported(f"torch.export cannot capture the model: {text}", location=place, hint=hint)
-    if isinstance(first, TypeError | IndexError | KeyError | AttributeError | ValueError):
+def _explained(error: Exception, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exception:
+    """The error of the first strategy, with the remedy for the commonest causes."""
+    text = _first_lines(str(error).partition("For more information")[0]) or type(error).__name__
+    kind, place = type(error).__name__, _place(error)
+    if kind == "UserError" and "dynamic" in str(error).lower():
+        return invalid(f"the dynamic shapes do not fit the model: {text}", location=place, hint=_shape_hint(str(error)))
+    failed = _fails(model, args, kwargs)
+    if failed is not None:
+        said = _first_lines(str(failed), 1) or "no message"
         return invalid(
-            f"the model failed on the example inputs: {kind}: {text}",
-            location=place,
+            f"the model fails on the example inputs: {type(failed).__name__}: {said}",
+            location=_place(failed) or place,
             hint="call the model with the same inputs outside of the export first",
         )
+    if kind == "GuardOnDataDependentSymNode" or "data-dependent" in str(error):
+        return unsupported(
+            "forward() decides in Python on the contents of a tensor, which torch.export cannot capture: "
+            f"{_first_lines(str(error), 1).partition(' (unhinted')[0]}",
+            location=place,
+            hint="use torch.cond or torch.where, or torch._check for what is known of the number",
+        )
     return unsupported(f"torch.export cannot capture the model: {kind}: {text}", location=place)
+
+
+def _fails(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exception | None:
+    """What goes wrong when the model is called on copies of the example inputs by itself."""
+    import torch
+
+    def copied(value: Any) -> Any:
+        return value.clone() if isinstance(value, torch.Tensor) else value
+
+    try:
+        given, named = torch.utils._pytree.tree_map(copied, (args, dict(kwargs)))
+        with quiet(), torch.no_grad():
+            model(*given, **named)
+    except Exception as error:  # noqa: BLE001 - whatever the model raises
+        return error
+    return None
 
 
 def _shape_hint(text: str) -> str:

@@ -13,11 +13,12 @@ from sardonyx.dialects.attributes import WeightAttr, WeightRef
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.module import main_function
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.state import StateWriteOp
 from sardonyx.dialects.weights import Weight
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.torch.arrays import array_of, is_torch_tensor, tensor_of
-from sardonyx.frontend.torch.errors import export_errors, invalid
+from sardonyx.frontend.torch.errors import export_errors, invalid, unsupported
 from sardonyx.frontend.torch.options import Options
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class ONNXProgram:
             from sardonyx.frontend.onnx.model import OnnxModel
 
             with export_errors():
+                self._check_stateless()
                 self._model = OnnxModel.from_graph(self.graph, **self.options.onnx_options())
             self._name_output_axes(self._model)
         return self._model
@@ -78,6 +80,21 @@ class ONNXProgram:
     def model_proto(self) -> Any:
         """The ONNX model as an `onnx.ModelProto`, weights inside: a copy."""
         return self.model.to_proto()
+
+    def _check_stateless(self) -> None:
+        """Refuse a graph with state, which an ONNX model would lose.
+
+        Raises:
+            UnsupportedError: It has.
+        """
+        written = [op for op in self.graph.module.walk() if isinstance(op, StateWriteOp)]
+        if written:
+            names = ", ".join(f"'{op.buffer_name}'" for op in written)
+            raise unsupported(
+                f"the model writes into its buffers {names} in place: that is state, which ONNX cannot state",
+                hint="take the state as an input and return it; or graph.export_onnx(path, explicit_state=True) makes "
+                "it one, and the program itself runs natively with its state",
+            )
 
     def _name_output_axes(self, model: OnnxModel) -> None:
         for value in model._graph.output:
@@ -207,6 +224,7 @@ class ONNXProgram:
                 return
             from sardonyx.frontend.onnx.model import OnnxModel
 
+            self._check_stateless()
             chosen = self.options.onnx_options()
             chosen["export_params"] = include_initializers
             chosen["keep_initializers_as_inputs"] = keep_initializers_as_inputs

@@ -151,6 +151,8 @@ class Translator:
                 self.values[node] = self.symbol_input(node, tensor) if symbolic else tensor
             elif spec is None or spec.kind.name == "USER_INPUT":
                 self.values[node] = getattr(spec.arg, "value", None) if spec is not None else None
+            elif spec.kind.name == "TOKEN":
+                self.values[node] = None
             else:
                 self.values[node] = self._weight(spec, node, shared)
 
@@ -266,18 +268,19 @@ class Translator:
             return None
         if node.target is operator.getitem:
             return self._item(node)
-        translation = self.custom.get(node.target) or self.table.get(name) or self._plain(node.target)
+        translation = self.translation_of(node.target)
         if translation is None:
-            raise unsupported(
-                f"the operator {name} has no translation",
-                hint="give one as custom_translation_table={torch.ops...: function over sardonyx functions}",
-            )
+            raise no_translation(name)
         args = [self.argument(a) for a in node.args]
         kwargs = {k: self.argument(v) for k, v in node.kwargs.items() if k not in IGNORED}
         call = Call(self, node)
         raw = node.target in self.custom
         result = translation(*args, **kwargs) if raw else translation(call, *args, **kwargs)
         return self._checked(node, result)
+
+    def translation_of(self, target: Any) -> Translation | None:
+        """The translation of an operator: the user's, else ours."""
+        return self.custom.get(target) or self.table.get(str(target)) or self._plain(target)
 
     def _plain(self, target: Any) -> Translation | None:
         """The translation of a Python function on symbolic sizes (`operator.mul`), or of a higher-order operator."""
@@ -364,6 +367,14 @@ class Translator:
             f"the translation of {node.target} has shape {[str(s) for s in shape]}, "
             f"where torch has {[str(s) for s in meta.shape]}"
         )
+
+
+def no_translation(name: str) -> SardonyxError:
+    """The error for an operator that has none, ready to raise."""
+    return unsupported(
+        f"the operator {name} has no translation",
+        hint="give one as custom_translation_table={torch.ops...: function over sardonyx functions}",
+    )
 
 
 def _is_tensor_input(node: Any) -> bool:

@@ -111,6 +111,20 @@ def wrapped(n: Call, *args: Any) -> Any:
     return tuple(n.translator.block_of(graph))
 
 
+@aten("hop::with_effects")
+def with_effects(n: Call, token: Any, target: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    """An operator whose order matters to torch (a check): its token is nothing here."""
+    from sardonyx.frontend.torch.translate import DROPPED, no_translation
+
+    if str(target) in DROPPED:
+        return None, None
+    translation = n.translator.translation_of(target)
+    if translation is None:
+        raise no_translation(str(target))
+    found = translation(n, *args, **kwargs)
+    return None, *(found if isinstance(found, tuple | list) else (found,))
+
+
 @aten("hop::while_loop")
 def while_loop(n: Call, cond_graph: Any, body_graph: Any, carried: Any, extra: Any = ()) -> Any:
     recorder = n.translator.recorder

@@ -1,0 +1,43 @@
+"""torch's own samples for its core operators: a share of what `tests/support/torch_opinfo.py` runs."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")
+
+from sardonyx.frontend.torch.registry import table  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SHARE = (
+    "add amax argmax atan2 cat clamp cumsum diagonal div.floor_rounding expand gather index_put index_select "
+    "log_softmax masked_fill nn.functional.avg_pool2d nn.functional.conv2d nn.functional.layer_norm "
+    "nn.functional.pad.reflect nonzero pow remainder scatter_reduce.mean slice_scatter sort split_with_sizes topk "
+    "var where"
+).split()
+
+
+def test_every_core_operator_has_a_translation():
+    known = table()
+    missing = []
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads() if hasattr(packet, "overloads") else ():
+            target = getattr(packet, overload)
+            # The form with an output argument becomes the plain one before it is translated.
+            if torch.Tag.core in target.tags and str(target) not in known and overload != "out":
+                missing.append(str(target))
+    assert not missing
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_samples(dtype):
+    import torch_opinfo
+
+    outcomes = torch_opinfo.run(SHARE, 1, True, True, (dtype,))
+    assert len(outcomes) >= 20
+    bad = [o for o in outcomes if o.status not in ("agrees", "uncaptured", "complex")]
+    assert not bad
+    assert all(o.ort == "agrees" for o in outcomes if o.status == "agrees" and not o.ort.startswith("onnxruntime:"))
