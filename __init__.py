@@ -58,6 +58,9 @@ if TYPE_CHECKING:
         TrainingMode as TrainingMode,
         export as export,
     )
+    from sardonyx.frontend import (
+        layers as layers,
+    )
     from sardonyx.frontend.custom import (
         CustomOp as CustomOp,
         custom_op as custom_op,
@@ -452,6 +455,10 @@ if TYPE_CHECKING:
     from sardonyx.frontend.transform import (
         Transform as Transform,
     )
+    from sardonyx.frontend.verify.verify import (
+        Verification as Verification,
+        verify as verify,
+    )
 
 __version__ = "0.1.0"
 
@@ -468,6 +475,7 @@ _NAMES = {
         "ExecutionError FailedPreconditionError InferenceError InvalidArgumentError MissingWeightError "
         "SardonyxError UnsupportedError"
     ),
+    "sardonyx.frontend": "layers",
     "sardonyx.frontend.export": "OperatorExportTypes TrainingMode export",
     "sardonyx.frontend.custom": "CustomOp custom_op",
     "sardonyx.frontend.functions.activation": (
@@ -536,6 +544,7 @@ _NAMES = {
     "sardonyx.frontend.torch.errors": "OnnxExporterError",
     "sardonyx.frontend.torch.modes": "select_model_mode_for_export",
     "sardonyx.frontend.torch.program": "ONNXProgram",
+    "sardonyx.frontend.verify.verify": "Verification verify",
     "sardonyx.frontend.trace": "TraceResult trace",
     "sardonyx.frontend.transform": "Transform",
 }

@@ -104,16 +104,17 @@ class WeightStore:
         self._weights: dict[str, Weight] = {}
         self._by_content: dict[str, str] = {}
 
-    def add(self, array: np.ndarray[Any, Any], name: str = "w") -> Weight:
-        """Store an array under a key made of `name`; a writable array is copied."""
+    def add(self, array: np.ndarray[Any, Any], name: str = "w", *, distinct: bool = False) -> Weight:
+        """Store an array under a key made of `name`; a writable array is copied. A `distinct` one has a key of its own,
+        whatever it holds, and is not read."""
         import numpy as np
 
         dtype = DType.of(array.dtype)
         if array.dtype != dtype.numpy:
             array = array.astype(dtype.numpy)
         contiguous = np.ascontiguousarray(array).reshape(array.shape)
-        digest = _digest(contiguous, dtype)
-        known = self._by_content.get(digest)
+        digest = None if distinct else _digest(contiguous, dtype)
+        known = None if digest is None else self._by_content.get(digest)
         if known is not None:
             return self._weights[known]
         base: Any = contiguous
@@ -123,7 +124,8 @@ class WeightStore:
             contiguous = contiguous.copy()
             contiguous.flags.writeable = False
         weight = Weight(self._free_key(name), dtype, tuple(array.shape), contiguous)
-        self._by_content[digest] = weight.key
+        if digest is not None:
+            self._by_content[digest] = weight.key
         return self.insert(weight)
 
     def add_file(self, where: FileSlice, dtype: DType, shape: tuple[int, ...], name: str = "w") -> Weight:
