@@ -61,6 +61,11 @@ if TYPE_CHECKING:
     from sardonyx.frontend import (
         layers as layers,
     )
+    from sardonyx.frontend.compiled import (
+        CompiledModel as CompiledModel,
+        compile_to as compile_to,
+        load_compiled as load_compiled,
+    )
     from sardonyx.frontend.custom import (
         CustomOp as CustomOp,
         custom_op as custom_op,
@@ -477,6 +482,7 @@ _NAMES = {
     ),
     "sardonyx.frontend": "layers",
     "sardonyx.frontend.export": "OperatorExportTypes TrainingMode export",
+    "sardonyx.frontend.compiled": "CompiledModel compile_to load_compiled",
     "sardonyx.frontend.custom": "CustomOp custom_op",
     "sardonyx.frontend.functions.activation": (
         "celu elu gelu hard_sigmoid hard_swish hardmax leaky_relu log_softmax mish prelu relu relu6 selu "

@@ -37,6 +37,7 @@ COMMANDS = {
     "run": ("sardonyx.tools.run", "run a model, natively, by the reference or by onnxruntime"),
     "blame": ("sardonyx.tools.blame", "where a value comes from, and which passes and patterns made it"),
     "new-pass": ("sardonyx.tools.new_pass", "write a pass, its lit file and its test, which run as they are"),
+    "compile": ("sardonyx.tools.compile", "a model as a library, object file or assembly that runs without Python"),
     "demo": ("sardonyx.tools.demo", "trace, rewrite, run and export a real model, and compare the executions"),
 }
 """Name → the module that runs it, and one line on it; a new sub-command is one line here."""

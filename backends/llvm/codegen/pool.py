@@ -63,7 +63,8 @@ def _pause(b: FunctionBuilder) -> None:
         b.module.declare("llvm.x86.sse2.pause", "void", [])
         b.emit("call void @llvm.x86.sse2.pause()")
     else:
-        b.emit('call void asm sideeffect "yield", ""()')
+        b.module.declare("llvm.aarch64.hint", "void", ["i32"])
+        b.emit("call void @llvm.aarch64.hint(i32 1)")  # yield
 
 
 def _sleep(b: FunctionBuilder, word: str, expected: str) -> None:

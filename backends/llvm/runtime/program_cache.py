@@ -94,13 +94,7 @@ def load_program(key: str, module: ModuleOp) -> tuple[Program, list[bytes]] | No
             whole = np.memmap(path, np.uint8, "r")
         known = json.loads(header)
         weights = module_weights(module)
-        program = Program(
-            [_port(p) for p in known["inputs"]],
-            [_port(p) for p in known["outputs"]],
-            [_constant(c, whole, weights) for c in known["constants"]],
-            [Failure(*f) for f in known["failures"]],
-            _sizes(known["sizes"]),
-        )
+        program = read_program(known, [_constant(c, whole, weights) for c in known["constants"]])
         objects = [_checked(whole, place).tobytes() for place in known["objects"]]
     except FileNotFoundError:
         return None
@@ -135,22 +129,37 @@ def store_program(
     for constant in constants:
         if "part" in constant:
             constant["place"] = places[constant.pop("part")]
-    header = json.dumps(
-        {
-            "inputs": [_stated(port) for port in program.inputs],
-            "outputs": [_stated(port) for port in program.outputs],
-            "failures": [[f.message, f.location, f.op] for f in program.failures],
-            "sizes": dataclasses.asdict(program.sizes),
-            "constants": constants,
-            "objects": places[: len(objects)],
-        }
-    ).encode()
+    stated = stated_program(program.inputs, program.outputs, program.failures, program.sizes)
+    header = json.dumps({**stated, "constants": constants, "objects": places[: len(objects)]}).encode()
     head = FORMAT + f"{len(header)} {hashlib.sha256(header).hexdigest()}\n".encode() + header
     chunks: list[Any] = [head, b"\n" * (-len(head) % LINE)]
     for part in parts:
         chunks += [part, bytes(-len(part) % LINE)]
     # Places count from where the parts begin, which the last 8 bytes tell: the header's own length moves none of them.
     object_cache.store_file(key + SUFFIX, [*chunks, at.to_bytes(8, "little")])
+
+
+def stated_program(
+    inputs: Sequence[Port], outputs: Sequence[Port], failures: Sequence[Failure], sizes: EntrySizes
+) -> dict[str, Any]:
+    """What a run needs beside code and constants, as JSON has it."""
+    return {
+        "inputs": [_stated(port) for port in inputs],
+        "outputs": [_stated(port) for port in outputs],
+        "failures": [[f.message, f.location, f.op] for f in failures],
+        "sizes": dataclasses.asdict(sizes),
+    }
+
+
+def read_program(stated: dict[str, Any], constants: list[Any]) -> Program:
+    """The reverse of `stated_program`."""
+    return Program(
+        [_port(p) for p in stated["inputs"]],
+        [_port(p) for p in stated["outputs"]],
+        constants,
+        [Failure(*f) for f in stated["failures"]],
+        _sizes(stated["sizes"]),
+    )
 
 
 def _is_stated(port: Port) -> bool:

@@ -1,0 +1,1 @@
+"""Ahead of time: a graph as a shared library, an object file, assembly or LLVM IR that needs no Python."""
