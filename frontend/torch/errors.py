@@ -15,6 +15,12 @@ from sardonyx.errors import InvalidArgumentError, SardonyxError, UnsupportedErro
 class OnnxExporterError(SardonyxError):
     """The base of all errors of `sardonyx.export`."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Classes made on the way have no name to pickle: the class of the code has, and both are made of it again.
+        kind = next(c for c in type(self).__mro__ if not issubclass(c, OnnxExporterError))
+        parts = (self.message, self.code_name, self.location, self.hint, self.op, self.notes)
+        return _restored, (kind, *parts)
+
 
 class _InvalidArgument(OnnxExporterError, InvalidArgumentError):
     """A wrong argument of an export."""
@@ -58,6 +64,18 @@ def as_export_error(error: SardonyxError) -> SardonyxError:
     )
     made.operation = error.operation
     return made
+
+
+def _restored(
+    kind: type[SardonyxError],
+    message: str,
+    code_name: str,
+    location: str | None,
+    hint: str | None,
+    op: str | None,
+    notes: tuple[str, ...],
+) -> SardonyxError:
+    return as_export_error(kind(message, code_name=code_name, location=location, hint=hint, op=op, notes=notes))
 
 
 @contextmanager
