@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from sardonyx.frontend import (
         layers as layers,
+        nn as nn,
     )
     from sardonyx.frontend.compiled import (
         CompiledModel as CompiledModel,
@@ -69,6 +70,12 @@ if TYPE_CHECKING:
     from sardonyx.frontend.custom import (
         CustomOp as CustomOp,
         custom_op as custom_op,
+    )
+    from sardonyx.frontend.embedding import (
+        IRModule as IRModule,
+        parse as parse,
+        register_evaluator as register_evaluator,
+        run_pipeline as run_pipeline,
     )
     from sardonyx.frontend.functions.activation import (
         celu as celu,
@@ -480,10 +487,11 @@ _NAMES = {
         "ExecutionError FailedPreconditionError InferenceError InvalidArgumentError MissingWeightError "
         "SardonyxError UnsupportedError"
     ),
-    "sardonyx.frontend": "layers",
     "sardonyx.frontend.export": "OperatorExportTypes TrainingMode export",
+    "sardonyx.frontend": "layers nn",
     "sardonyx.frontend.compiled": "CompiledModel compile_to load_compiled",
     "sardonyx.frontend.custom": "CustomOp custom_op",
+    "sardonyx.frontend.embedding": "IRModule parse register_evaluator run_pipeline",
     "sardonyx.frontend.functions.activation": (
         "celu elu gelu hard_sigmoid hard_swish hardmax leaky_relu log_softmax mish prelu relu relu6 selu "
         "shrink sigmoid silu softmax softplus softsign swish thresholded_relu"

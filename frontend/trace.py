@@ -6,7 +6,7 @@ graph's store. One that it writes in place is a state: a buffer that every run r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -48,6 +48,9 @@ class Trace:
         self._open = False
         self._regions: list[Region] = []
         self._nested = False
+        self._parameters: list[_State] = []
+        self.modules: set[int] = set()
+        """The modules (by `id`) whose parameters the graph has."""
         self._places: dict[Place, LocationAttr] = {}
         self._captured: dict[int, tuple[Tensor, SSAValue]] = {}
         self._constants: dict[object, SSAValue] = {}
@@ -70,7 +73,7 @@ class Trace:
             births.pop()
             self._open = False
             _active.reset(token)
-            for state in self._states.values():
+            for state in (*self._states.values(), *self._parameters):
                 state.tensor._array = state.array
 
     def check_usable(self) -> None:
@@ -106,6 +109,17 @@ class Trace:
         self.append_to_root(op)
         self._states[id(tensor)] = _State(name, tensor, array, op.output)
         tensor._become(Tensor.of_value(self, op.output))
+
+    def capture_parameters(self, named: Iterable[tuple[str, Tensor]]) -> None:
+        """Let parameters of modules be weights of the graph under their names: they are traced tensors from now on."""
+        for name, tensor in named:
+            if tensor.is_traced:
+                continue
+            array = tensor.numpy()
+            op = ConstantOp.of_weight(self.store.add(array, name, distinct=True))
+            self.append_to_root(op)
+            self._parameters.append(_State(name, tensor, array, op.output))
+            tensor._become(Tensor.of_value(self, op.output))
 
     def capture_write(self, tensor: Tensor) -> None:
         """The function writes to an eager tensor: if it was there before the trace, it is a state."""
@@ -165,9 +179,18 @@ class Trace:
         """The states, in the order in which they were written first."""
         return [state.tensor for state in self._states.values()]
 
-    def finish_states(self) -> tuple[dict[str, Tensor], list[SSAValue]]:
+    def finish_states(self, returned: Sequence[SSAValue]) -> tuple[dict[str, Tensor], list[SSAValue]]:
         """Write the states that changed; returns all by name, and what was written."""
         values: list[SSAValue] = []
+        for parameter in self._parameters:
+            if parameter.tensor._value is not parameter.read:  # written in place: a state
+                self.new_states = True
+                self._states[id(parameter.tensor)] = parameter
+            elif parameter.read.first_use is None and parameter.read not in returned:
+                owner = parameter.read.owner
+                assert isinstance(owner, Operation)
+                owner.detach()
+                owner.erase()
         for state in self._states.values():
             value = state.tensor._value
             if value is not state.read:
@@ -309,7 +332,7 @@ def trace(
             returned = call(recorder.inputs)
             leaves, structure = flatten(returned)
             values = [_output_value(recorder, leaf, path) for path, leaf in leaves]
-            by_name, written = recorder.finish_states()
+            by_name, written = recorder.finish_states(values)
         if not recorder.new_states:
             break
         states = recorder.states()  # once more: what read them before the first write was a constant

@@ -35,7 +35,7 @@ ARROWS: dict[str, set[str]] = {
 CONFINED: dict[str, tuple[str, ...]] = {
     "llvmlite": ("sardonyx.backends.llvm",),
     "onnx": ("sardonyx.backends.onnx", "sardonyx.frontend.onnx", "sardonyx.tools"),
-    "onnxruntime": ("sardonyx.backends.onnx.parity", "sardonyx.tools"),
+    "onnxruntime": ("sardonyx.backends.onnx.parity", "sardonyx.tools", "sardonyx.examples"),
     "torch": ("sardonyx.frontend.torch",),
 }
 

@@ -1,0 +1,1 @@
+"""A GPT-2-like model: written with `sardonyx.nn`, run natively with a cache, exported to ONNX."""
