@@ -225,7 +225,7 @@ class Tensor(InPlace):
         if self._array is None:
             self._refuse(
                 "a traced tensor has no truth value (if, while, and, or, not, assert)",
-                "use sardonyx.where(condition, a, b) to choose between values, sardonyx.cond or while_loop for branches "
+                "use sardonyx.where(condition, a, b) to choose between values, sardonyx.cond and while_loop for branches "
                 "and loops, and & | ~ between conditions",
             )
         return bool(self._array)
