@@ -175,8 +175,8 @@ def _starts(plan: Plan, op: SplitToSequenceOp, extent: SSAValue) -> tuple[SSAVal
     if split is not None:
         size = plan.read_ints(split, 1)[0]
         body.require(body.compare("sgt", size, 0), plan.failure("(C2) a part has {0} elements"), size)
-    count = body.index_math("floordiv", body.plus(extent, body.minus(body.index_math("min", size, extent), 1)), size)
-    count = body.index(count)
+    last = body.index_math("floordiv", body.minus(extent, 1), size)  # -1 where there is nothing; no sum overflows
+    count = body.plus(last, 1)
     starts = plan.workspace(int64, [body.plus(count, 1)])
 
     def each(b: Body, part: SSAValue, _: Sequence[SSAValue]) -> None:
