@@ -99,9 +99,43 @@ def movements() -> Iterator[Case]:
             yield case(op("slice"), x, np.array([0, n - 1]), np.array([3, -n - 1]), np.array([0, 1]), np.array([2, -1]))
 
 
+def resampling() -> Iterator[Case]:
+    for w in (1, 7, 17):
+        x, grid = sample("float32", 2, 3, 5, w), sample("float32", 2, 3, w, 2, low=-1.5, high=1.5)
+        yield case(op("resize"), x, None, np.array([1, 1, 2, 2], np.float32), None)
+        yield case(op("resize"), x, None, None, np.array([9, 2 * w + 1]), axes=(2, 3), mode="linear", antialias=True)
+        yield case(op("grid_sample"), x, grid, padding_mode="reflection")
+        yield case(op("grid_sample"), sample("int8", 1, 2, w), sample("float64", 1, 9, 1), mode="cubic")
+
+
+def regions() -> Iterator[Case]:
+    rois = np.array([[0, 0, 6, 4], [-3, 1, 20, 3.5]], np.float32)
+    for w in (7, 17):
+        x = sample("float32", 2, 3, 5, w)
+        yield case(op("roi_align"), x, rois, np.array([0, 1]), output_height=2, output_width=9)
+        yield case(op("max_roi_pool"), x, np.concatenate([[[0], [1]], rois], 1).astype(np.float32), pooled_shape=(2, 3))
+        yield case(op("lp_pool"), x, kernel_shape=(2, 3), pads=(1, 0, 1, 2), strides=(1, 2))
+        offset = sample("float32", 2, 12, 4, w - 2)
+        yield case(op("deform_conv"), x, sample("float32", 4, 3, 2, 3), offset, None, None)
+    yield case(op("col2im"), sample("float32", 2, 12, 16), np.array([5, 6]), np.array([2, 3]))
+
+
+def signals() -> Iterator[Case]:
+    for n in (7, 16, 33):
+        yield case(op("dft"), sample("float64", 2, n, 3, 2), None, np.array(1))
+        yield case(op("multinomial"), sample("float32", 2, n), seed=1.0, sample_size=3)
+        yield case(op("random_normal"), shape=(n,), seed=2.0)
+    yield case(op("dft"), sample("float32", 3, 5, 1), np.array(67), None, onesided=True)
+    yield case(op("stft"), sample("float32", 2, 50, 1), np.array(7), sample("float32", 16), None)
+
+
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
-    f.__name__: f for f in (elementwise, conversions, rows, reductions, products, convolutions, windows, movements)
-}
+    f.__name__: f
+    for f in (
+        elementwise, conversions, rows, reductions, products, convolutions, windows, movements, resampling, regions,
+        signals,
+    )
+}  # fmt: skip
 
 
 def hold_weights(graph: Graph) -> None:

@@ -232,7 +232,8 @@ class _Stage:
         """Times its twiddle, which is 1 for i = 0 (an infinity stays one)."""
         fft = self.fft
         if not isinstance(c, int) or c:
-            at = self.start + (c - 1) * self.ido + i
+            row = c - 1 if isinstance(c, int) else (c - 1).max(0)  # the first output has no twiddles
+            at = self.start + row * self.ido + i
             turned = _times(value, fft._planes(b, fft.twiddles, at))
             first = i.eq(0)
             if not isinstance(c, int):

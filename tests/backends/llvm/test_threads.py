@@ -10,7 +10,7 @@ from sardonyx.backends.llvm.codegen.entry import EntryOptions
 from sardonyx.backends.llvm.compile import compile_native
 
 
-@pytest.mark.parametrize("family", ["rows", "reductions", "products", "convolutions", "movements"])
+@pytest.mark.parametrize("family", ["rows", "reductions", "products", "convolutions", "movements", "signals"])
 def test_results_are_the_same_for_any_number_of_threads(family: str) -> None:
     graph = build(list(FAMILIES[family]()), "static" if family in ("products", "convolutions") else "mixed")
     hold_weights(graph)
