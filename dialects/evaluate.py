@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,12 @@ class EvalContext:
     values: dict[SSAValue, Value] = field(default_factory=dict)
     states: dict[str, Array] = field(default_factory=dict)
     updates: dict[str, Array] = field(default_factory=dict)
+    depth: int = 0
+    """How deep calls of functions are nested."""
+
+    def fresh_values(self) -> dict[SSAValue, Value]:
+        """An empty scope, for a function that is called."""
+        return {}
 
     def run_block(self, block: Block, arguments: Sequence[Value]) -> list[Value]:
         """Evaluate a block in this scope; returns the operands of its terminator. What it defines is dropped again."""
@@ -55,7 +62,7 @@ def evaluate_op(op: Operation, ctx: EvalContext) -> None:
         SardonyxError: The op has no reference semantics, or refuses the data; it names the op's location.
     """
     if not isinstance(op, SxOp):
-        raise UnsupportedError(f"{op.name} has no reference semantics", location=locations.describe(op.location))
+        return _evaluate_foreign(op, ctx)
     slots = op.slots
     count = len(op.get_irdl_definition().operands)
     arrays = [None if s is None else ctx.values[s] for s in slots]
@@ -75,6 +82,65 @@ def evaluate_op(op: Operation, ctx: EvalContext) -> None:
             if array.dtype.kind == "U":  # an element of an array of strings
                 array = array.astype(object)
         ctx.values[result] = array
+
+
+# ---- ops of other dialects
+
+Evaluator = Callable[..., Sequence[Value]]
+"""`(ctx, op, *operands) -> results`: what an op of another dialect computes."""
+
+_EVALUATORS: dict[str, Evaluator] = {}
+_SHIPPED = {name: f"sardonyx.dialects.foreign.{name}" for name in ("arith", "func", "linalg", "scf", "tensor")}
+"""Dialects of upstream's whose evaluators come with Sardonyx; they are imported when an op of theirs is met."""
+
+
+def register_evaluator(*ops: type[Operation] | str) -> Callable[[Evaluator], Evaluator]:
+    """A decorator: the function says what ops of these classes or names compute.
+
+    It gets the `EvalContext`, the op, and its operands' values (arrays, of rank 0 for scalars), and returns the values
+    of its results. It may refuse data by raising `ExecutionError`, and run regions by
+    `ctx.run_block(block, arguments)`. With it, functions that hold such ops are evaluated, checked, reduced and blamed
+    like those of ours.
+    """
+
+    def register(function: Evaluator) -> Evaluator:
+        for op in ops:
+            _EVALUATORS[op if isinstance(op, str) else op.name] = function
+        return function
+
+    return register
+
+
+def find_evaluator(name: str) -> Evaluator | None:
+    """What evaluates ops of that name, if there is something."""
+    found = _EVALUATORS.get(name)
+    module = _SHIPPED.get(name.partition(".")[0])
+    if found is None and module is not None:
+        importlib.import_module(module)
+        found = _EVALUATORS.get(name)
+    return found
+
+
+def _evaluate_foreign(op: Operation, ctx: EvalContext) -> None:
+    name = op.attributes["op_name__"].data if op.name == "builtin.unregistered" else op.name  # pyright: ignore[reportAttributeAccessIssue]
+    function = find_evaluator(name)
+    where = locations.describe(op.location)
+    if function is None:
+        raise UnsupportedError(
+            f"{name} has no reference semantics", location=where, hint="register_evaluator gives it some"
+        )
+    try:
+        with np.errstate(all="ignore"):
+            results = list(function(ctx, op, *(ctx.values[o] for o in op.operands)))
+    except SardonyxError as error:
+        error.op = error.op or name
+        raise error.at(where) from None
+    if len(results) != len(op.results):
+        raise ExecutionError(
+            f"the evaluator of {name} gives {len(results)} values, not {len(op.results)}", location=where
+        )
+    for result, value in zip(op.results, results, strict=True):
+        ctx.values[result] = value if value is None or isinstance(value, list | dict) else np.asarray(value)
 
 
 def evaluate_function(

@@ -57,6 +57,8 @@ class ChannelsLastPass(SxPass):
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
         chosen = [op for function in _functions(module) for op in _connected(function.body.block)]
+        if run.keep_declines:
+            _explain(module, set(chosen), run)
         chosen = [op for op in chosen if run.allows("channels-last", op)]
         if not chosen:
             return
@@ -81,6 +83,25 @@ def _census(module: ModuleOp) -> Counter[tuple[str, str]]:
     """The convolutions and pools by layout, and how many transposes there are."""
     ops = (op for op in module.walk() if isinstance(op, (*MOVED, *GLOBAL, TransposeOp)))
     return Counter((op.name, str(op.properties.get("layout"))) for op in ops)
+
+
+def _explain(module: ModuleOp, chosen: set[SxOp], run: PassRun) -> None:
+    """Say of each convolution and pool that stays why it does."""
+    for op in module.walk():
+        if isinstance(op, (*MOVED, *GLOBAL)) and op not in chosen:
+            run.decline("channels-last", op, _why_not(op))
+
+
+def _why_not(op: Operation) -> str:
+    if not is_ranked_op(op) or rank_of(op.operands[0]) < 3:
+        return "its rank is not known, or below 3"
+    if isinstance(op, MaxPoolOp) and op.indices.first_use is not None:
+        return "positions of maxima are read"
+    if isinstance(op, MOVED) and op.attr("layout") != "NCHW":
+        return f"its layout is {op.attr('layout')} already"
+    if not isinstance(op.parent_op(), func.FuncOp):
+        return "it stands in a region"
+    return "no other convolution or pool is reached from it through ops that transposes move through"
 
 
 # ---- which ones

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexType, IntegerType, TensorType
+from xdsl.dialects.builtin import IndexType, TensorType, UnrankedTensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
@@ -93,7 +93,7 @@ def _extents(argument: BlockArgument) -> tuple[Dim, ...] | None:
     ty = argument.type
     if isinstance(ty, SequenceType | OptionalType):
         ty = ty.element
-    return type_dims(ty) if isinstance(ty, TensorType) and DType.from_ir(ty.element_type) is not None else ()
+    return type_dims(ty) if isinstance(ty, TensorType) and scalar_dtype(ty) is not None else ()
 
 
 def _extent_of(kind: str, attempt: int, number: int, rng: np.random.Generator) -> int:
@@ -128,7 +128,7 @@ def _value(
         return _value(argument, ty.element, shape, kind, attempt, bindings, rng)
     if isinstance(ty, SequenceType):
         return [_value(argument, ty.element, shape, kind, attempt, bindings, rng) for _ in range(3)]
-    dtype = dtype_of(ty) if is_tensor(ty) and not isinstance(ty, IndexType) else scalar_dtype(ty)
+    dtype = scalar_dtype(ty)
     if dtype is None:
         raise UnsupportedError(f"there are no inputs of type {ty}")
     if not is_tensor(ty):
@@ -142,14 +142,10 @@ def _value(
 
 
 def scalar_dtype(ty: Attribute) -> DType | None:
-    """The dtype of a tensor's element or of a scalar of the builtin dialect."""
-    if isinstance(ty, IndexType):
-        return DType.of("int64")
-    if isinstance(ty, TensorType):
-        return scalar_dtype(ty.element_type)
-    if isinstance(ty, IntegerType | Float16Type | Float32Type | Float64Type):
-        return DType.from_ir(ty)
-    return DType.from_ir(ty)
+    """The dtype of a tensor's element or of a scalar of the builtin dialect; an integer without a sign is signed."""
+    if isinstance(ty, TensorType | UnrankedTensorType):
+        ty = ty.element_type
+    return DType.of("int64") if isinstance(ty, IndexType) else DType.from_ir(ty)
 
 
 def array_of(dtype: DType, shape: Sequence[int], kind: str, attempt: int, rng: np.random.Generator) -> Array:

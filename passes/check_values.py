@@ -56,8 +56,12 @@ class CheckContext(EvalContext):
     its last place."""
 
     def __init__(self, rng: np.random.Generator | None = None) -> None:
-        super().__init__(_Perturbed(rng) if rng is not None else {})
+        self.rng = rng
+        super().__init__(self.fresh_values())
         self.runs = 0
+
+    def fresh_values(self) -> dict[Any, Value]:
+        return _Perturbed(self.rng) if self.rng is not None else {}
 
     def run_block(self, block: Any, arguments: Sequence[Value]) -> list[Value]:
         self.runs += 1

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.sx.transpose import TransposeOp
 from sardonyx.passes.base import PassRun, Promise, SxPass, reassociates
 from sardonyx.passes.layout import Layout
 from sardonyx.passes.layout_apply import LayoutRewriter
+from sardonyx.passes.layout_parts import is_ranked_op
+from sardonyx.passes.layout_rules import rule_of
 from sardonyx.passes.propagate import sync_functions
 
 MAX_ROUNDS = 8
@@ -69,6 +73,38 @@ class ComposeTransposesPass(SxPass):
                     pass
         if run.changed:
             sync_functions(module)
+        if run.keep_declines:
+            for block in blocks:
+                _explain(block, pinned, run)
+
+
+def _explain(block: Block, pinned: set[SSAValue], run: PassRun) -> None:
+    """Say of each transpose that is left what holds it on either side."""
+    for op in block.ops:
+        if not isinstance(op, TransposeOp):
+            continue
+        if op.output in pinned:
+            run.decline("compose", op, "a nested region reads it")
+            continue
+        owner = op.data.owner
+        source = owner.name if isinstance(owner, Operation) else "an input"
+        if not is_ranked_op(op):
+            run.decline("compose", op, "the rank is not known")
+            continue
+        readers = list(dict.fromkeys(_reader(use.operation) for use in op.output.uses)) or ["nobody"]
+        run.decline("compose", op, f"it stays between {_held(owner, source)} and {', '.join(readers)}")
+
+
+def _held(owner: object, source: str) -> str:
+    fixed = isinstance(owner, Operation) and (not isinstance(owner, SxOp) or rule_of(owner) is None)
+    return f"{source} (transposes do not move through it)" if fixed else source
+
+
+def _reader(op: Operation) -> str:
+    if isinstance(op, func.ReturnOp):
+        return "an output"
+    fixed = not isinstance(op, SxOp) or rule_of(op) is None
+    return f"{op.name} (transposes do not move through it)" if fixed else op.name
 
 
 def _improve(block: Block, pinned: set[SSAValue], run: PassRun, one_step: bool) -> bool:

@@ -59,6 +59,8 @@ class _Merger:
 
     def __init__(self, run: PassRun) -> None:
         self.run = run
+        self.nearest: dict[Hashable, Operation] = {}
+        """The first op of a kind on some operands, for near misses."""
 
     def block(self, block: Block, known: dict[Hashable, Operation], undo: list[Hashable]) -> None:
         for op in list(block.ops):
@@ -71,6 +73,8 @@ class _Merger:
                     for key in mine:
                         del scope[key]
             if op.regions or not op.results or not is_deterministic(op):
+                if self.run.keep_declines and op.results:
+                    self.run.decline("merge", op, why_never(op))
                 continue
             key = op_key(op)
             first = known.get(key)
@@ -79,6 +83,16 @@ class _Merger:
                 undo.append(key)
             elif self.run.allows("merge", op):
                 self.merge(first, op)
+                continue
+            if self.run.keep_declines and op.operands:
+                self.near_miss(op)
+
+    def near_miss(self, op: Operation) -> None:
+        """Say what distinguishes the op from one before it on the same operands."""
+        operands = tuple(sorted(id(o) for o in op.operands))
+        other = self.nearest.setdefault((op.name, operands), op)
+        if other is not op and other.parent is not None:
+            self.run.decline("merge", op, difference(other, op))
 
     def merge(self, first: Operation, second: Operation) -> None:
         """Let the readers of the second op read the first."""
@@ -103,6 +117,23 @@ class _Merger:
         propagate(retyped)
         self.run.rewritten("merge", name, location, [first])
         self.run.statistics.count("merged")
+
+
+def why_never(op: Operation) -> str:
+    """Why an op takes no part."""
+    return "it holds regions" if op.regions else "it has effects or draws random numbers"
+
+
+def difference(first: Operation, second: Operation) -> str:
+    """What distinguishes two ops of a kind on the same operands."""
+    if list(first.operands) != list(second.operands):
+        return f"another {first.name} reads the same operands in another order"
+    theirs, ours = dict(first.properties), dict(second.properties)
+    names = sorted(n for n in {*theirs, *ours} if theirs.get(n) != ours.get(n))
+    if names:
+        shown = ", ".join(f"{n} is {ours.get(n, 'absent')}, there {theirs.get(n, 'absent')}" for n in names)
+        return f"an equal {first.name} but for its attributes: {shown}"
+    return f"another {first.name} on the same operands stands where this one's block cannot read it"
 
 
 def op_key(op: Operation) -> Hashable:

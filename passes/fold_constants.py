@@ -35,6 +35,9 @@ class FoldPattern(SxPattern[SxOp]):
         constants = [constant_of(operand) for operand in op.operands]
         known = [c for c in constants if c is not None]
         if len(known) < len(constants):
+            if known and rewriter.run.keep_declines:
+                missing = constants.index(None)
+                rewriter.decline(f"operand {missing} is no constant")
             return
         if isinstance(op, DequantizeLinearOp):
             return rewriter.decline("quantised weights stay so")

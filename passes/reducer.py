@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, FunctionType, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from sardonyx.dialects.attributes import dtype_of, tensor_type, type_dims
@@ -380,7 +380,9 @@ def _resize(module: ModuleOp, size: Dim, smaller: int) -> None:
     number in a symbol's place."""
     for function in _functions(module):
         for argument in function.body.blocks[0].args:
-            if dims := _dims(argument.type):
+            if isinstance(argument.type, TensorType) and isinstance(argument.type.encoding, NoneAttr):
+                argument._type = _resized(argument.type, size, smaller)
+            elif dims := _dims(argument.type):
                 argument._type = tensor_type(dtype_of(argument), [_smaller(d, size, smaller) for d in dims])
         for op in function.walk():
             if isinstance(op, ConstantOp) and size.static_value is not None:
@@ -390,7 +392,25 @@ def _resize(module: ModuleOp, size: Dim, smaller: int) -> None:
             if isinstance(op, SxOp) and op.results and not op.regions:
                 for result, ty in zip(op.results, op.infer(), strict=True):
                     result._type = ty
+            elif not isinstance(op, SxOp) and op is not function:
+                _resize_foreign(op, size, smaller)
         _retype(function)
+
+
+def _resize_foreign(op: Operation, size: Dim, smaller: int) -> None:
+    """Ops of other dialects infer nothing: their results and constants change alike."""
+    for result in op.results:
+        if isinstance(result.type, TensorType) and isinstance(result.type.encoding, NoneAttr):
+            result._type = _resized(result.type, size, smaller)
+    for name, attr in list(op.properties.items()):
+        if isinstance(attr, DenseIntOrFPElementsAttr) and isinstance(attr.type, TensorType) and attr.is_splat():
+            ty = _resized(attr.type, size, smaller)
+            op.properties[name] = DenseIntOrFPElementsAttr.from_list(ty, [attr.get_values()[0]])
+
+
+def _resized(ty: TensorType[Any], size: Dim, smaller: int) -> TensorType[Any]:
+    shape = [smaller if e == size.static_value else e for e in ty.get_shape()]
+    return TensorType(ty.element_type, shape, ty.encoding)
 
 
 def _smaller(dim: Dim, size: Dim, smaller: int) -> Dim:

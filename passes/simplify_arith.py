@@ -60,8 +60,11 @@ class NoOpPattern(SxPattern[SxOp]):
 
     def rewrite(self, op: SxOp, rewriter: SxRewriter) -> None:
         if isinstance(op, reduce.ReduceOp):
-            if op.known_axes() == ():
+            axes = op.known_axes()
+            if axes == ():
                 forward(op, op.data, rewriter)
+            elif axes is None:
+                rewriter.decline("its axes are not known")
         elif len(op.operands) == 1:
             forward(op, op.operands[0], rewriter)
 

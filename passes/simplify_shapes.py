@@ -37,7 +37,17 @@ class SameShapePattern(SxPattern[SxOp]):
 
     def rewrite(self, op: SxOp, rewriter: SxRewriter) -> None:
         if same_shape(op.results[0], op.operands[0]):
-            forward(op, op.operands[0], rewriter)
+            return forward(op, op.operands[0], rewriter)
+        if rewriter.run.keep_declines and is_ranked(op.results[0], op.operands[0]):
+            self.near_miss(dims_of(op.operands[0]), dims_of(op.results[0]), rewriter)
+
+    def near_miss(self, before: Shape, after: Shape, rewriter: SxRewriter) -> None:
+        if len(before) != len(after):
+            return
+        unsure = [(a, b) for a, b in zip(before, after, strict=True) if equal(a, b) is not Proof.PROVED]
+        if all(equal(a, b) is Proof.UNKNOWN for a, b in unsure):
+            shown = ", ".join(f"{a} and {b}" for a, b in unsure)
+            rewriter.decline(f"the extents are not proved to be equal: {shown}")
 
 
 class KeepsAllPattern(SxPattern[SxOp]):
@@ -146,7 +156,8 @@ class SqueezeChainPattern(SxPattern[SxOp]):
             kept = [i for i in range(rank_of(op.output)) if i not in outer_axes]
             return self.merge(op, inner, sorted([*outer_axes, *(kept[a] for a in inner_axes)]), rewriter)
         if outer_axes == inner_axes and same_shape(source, op.results[0]):
-            forward(op, source, rewriter)
+            return forward(op, source, rewriter)
+        rewriter.decline(f"axes {inner_axes} and {outer_axes} do not undo each other")
 
     def merge(self, op: SxOp, inner: SxOp, axes: Sequence[int], rewriter: SxRewriter) -> None:
         both = provenance.merge(op.location, inner.location)
