@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 
 from sardonyx.frontend.source import user_frame
 
@@ -39,21 +40,26 @@ def _parsed(line: str) -> ast.AST | None:
     return None
 
 
+def _condition(test: ast.expr) -> str:
+    """A condition as text; extents are taken as tensors, whose comparison the run makes."""
+    return re.sub(r"\b(\w+)\.shape\[(-?\d+)\]", r"sardonyx.shape(\1)[\2]", ast.unparse(test))
+
+
 def _rewritten(node: ast.AST) -> str | None:
     match node:
         case ast.If(test=test):
-            text = ast.unparse(test)
+            text = _condition(test)
             return (
                 f"write sardonyx.cond({text}, lambda: ..., lambda: ...) with what the two branches compute, or "
                 f"sardonyx.where({text}, a, b) element by element"
             )
         case ast.IfExp(test=test, body=body, orelse=other):
             a, b = ast.unparse(body), ast.unparse(other)
-            where = f"sardonyx.where({ast.unparse(test)}, {a}, {b})"
+            where = f"sardonyx.where({_condition(test)}, {a}, {b})"
             return f"write {where}, or sardonyx.cond where only one is to be computed"
         case ast.While(test=test):
             return (
-                f"write v = sardonyx.while_loop(lambda v: {ast.unparse(test)}, lambda v: ..., v) with what changes as v"
+                f"write v = sardonyx.while_loop(lambda v: {_condition(test)}, lambda v: ..., v) with what changes as v"
             )
         case ast.Assert(test=test):
             return f"leave it out, or return {ast.unparse(test)} and look at it after the run"

@@ -26,9 +26,9 @@ def state_as_io(module: ModuleOp, explicit: bool) -> None:
     op = next((op for op in found if isinstance(op, StateWriteOp | CacheAppendOp)), found[0])
     what = f"the buffer '{op.buffer_name}'"
     if isinstance(op, StateWriteOp):
-        place = next((k for k, v in enumerate(output_values(module)) if v is op.value), None)
-        if place is not None:
-            what = f"the output '{output_names(module)[place]}'"
+        places = [k for k, v in enumerate(output_values(module)) if v is op.value]
+        if places:  # the last is the one that the trace made
+            what = f"the output '{output_names(module)[places[-1]]}'"
     raise UnsupportedError(
         f"export_onnx: the graph rewrites a state buffer (its update is {what}) in place, which ONNX cannot state; "
         "export the graph before attach_kv_cache, or trace the step with the cache as an input and its update as an "

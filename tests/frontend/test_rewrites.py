@@ -13,6 +13,7 @@ LINES = [
     ("elif y < z:", "sardonyx.where(y < z, a, b)"),
     ("while err > 1e-3:", "v = sardonyx.while_loop(lambda v: err > 0.001, lambda v: ..., v)"),
     ("return a if m else b + 1", "sardonyx.where(m, a, b + 1)"),
+    ("if x.shape[0] == 1:", "sardonyx.cond(sardonyx.shape(x)[0] == 1, lambda"),
     ("assert x.all(), 'text'", "leave it out, or return x.all()"),
     ("for i in range(x.shape[0]):", "v = sardonyx.fori_loop(0, x.shape[0], lambda i, v: ..., v)"),
     ("for i in range(2, n):", "sardonyx.fori_loop(2, n, lambda i, v: ..., v)"),
