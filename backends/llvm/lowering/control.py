@@ -174,7 +174,8 @@ def _loop(plan: Plan, op: LoopOp) -> None:
 
     def begin(turn: SSAValue) -> None:
         _number(plan, block.args[0], turn)
-        if any(True for _ in block.args[1].uses):
+        end = block.last_op  # which does not need to be told that the loop goes on
+        if any(use.operation is not end or use.index or not again for use in block.args[1].uses):
             plan.bind_all([(d, plan.body.index(1), "the condition") for d in dims_of(block.args[1])])
             made = plan.workspace(dtype_of(block.args[1]), [])
             plan.body.store(plan.body.true(), made, 0)
