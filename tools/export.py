@@ -150,10 +150,15 @@ def _verify(source: Any, draft: Path, options: Any, aside: TextIO, progress: Pro
     from sardonyx.frontend.verify.verify import verify
 
     arguments = verify_arguments(options, aside)
-    if source.example is not None and options.inputs is not None:
-        arguments["inputs"] = source.example if not source.graph_dims else None
+    if not _uses_inputs(source, options):
+        arguments["inputs"] = None
     found = verify(source.source, str(draft), progress=progress, **arguments)
     return replace(found, model=options.output)
+
+
+def _uses_inputs(source: Any, options: Any) -> bool:
+    """Whether --inputs are what is verified on: not where they are the one example of a source with dynamic dims."""
+    return options.inputs is not None and not (source.example is not None and source.graph_dims)
 
 
 def _refused(found: Any) -> list[str]:
@@ -170,7 +175,7 @@ def _certify(source: Any, found: Any, draft: Path, options: Any, made: dict[str,
     from sardonyx.frontend.verify.certificate import default_path, write_certificate
 
     asked = {
-        "inputs": None,
+        "inputs": options.inputs if _uses_inputs(source, options) else None,
         "dims": options.dim,
         "providers": options.ep or ["cpu"],
         "only": options.only,

@@ -53,11 +53,20 @@ def open_source(options: Any, output: TextIO) -> Opened:
 
     if isinstance(found, ModelGraph):
         return _of_graph(found, found)
+    if _is_network(found):
+        graph = found.graph()
+        return _of_graph(graph, graph)
     if callable(found):
         return _of_function(found, options)
     raise InvalidArgumentError(
-        f"'{options.source}' is {type(found).__name__}: neither a function, a torch module nor a graph"
+        f"'{options.source}' is {type(found).__name__}: neither a function, a torch module, a layer network nor a graph"
     )
+
+
+def _is_network(found: Any) -> bool:
+    from sardonyx.frontend.layers.network import Network
+
+    return isinstance(found, Network)
 
 
 def _of_model(path: str) -> Opened:

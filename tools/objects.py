@@ -51,4 +51,6 @@ def load_source(source: str, output: TextIO) -> Any:
         with blaming(Path(path), f"tracing '{name}' failed"):
             graph = trace(found, stored_signature(found), name=name).graph
         return graph_source(graph, source, file_digest(path))
-    return found
+    from sardonyx.frontend.layers.network import Network
+
+    return found.graph() if isinstance(found, Network) else found

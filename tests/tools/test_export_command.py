@@ -35,6 +35,10 @@ def branches(x):
 
 def unsigned(x):
     return sx.relu(x)
+
+network = sx.layers.dlnetwork([
+    sx.layers.feature_input_layer(2), sx.layers.fully_connected_layer(3), sx.layers.softmax_layer()
+])
 """
 
 
@@ -93,7 +97,7 @@ def test_lint_names_the_line_of_frozen_shapes_and_captured_arrays(net: Path, tmp
         (["{}:branches"], "net.py:21"),
         (["{}:unsigned"], "give one with --signature"),
         (["{}:nobody"], "there is no name in"),
-        (["{}:weights"], "neither a function, a torch module nor a graph"),
+        (["{}:weights"], "neither a function, a torch module, a layer network nor a graph"),
         (["net.txt"], "is no source"),
         (["{}:forward", "--opset", "99"], "opset 99 is not one that Sardonyx writes"),
     ],
@@ -104,6 +108,11 @@ def test_a_source_that_cannot_be_exported_is_one_message_and_no_file(
     status, out, err = call(*(a.replace("{}", str(net)) for a in arguments), "-o", tmp_path / "x.onnx")
     assert (status, out) == (EXIT_FAILURE, "") and text in err and "Traceback" not in err
     assert [p.name for p in tmp_path.iterdir()] == ["net.py"]
+
+
+def test_a_layer_network(net: Path, tmp_path: Path) -> None:
+    status, out, _ = call(f"{net}:network", "-o", tmp_path / "x.onnx", "--only", "native", "--only", "onnxruntime")
+    assert status == 0 and "input: float64[batch, 2]" in out
 
 
 def test_json(net: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from html.parser import HTMLParser
@@ -211,3 +212,26 @@ def test_the_report_fits_the_window_of_a_real_browser(width: int, folder: Path, 
     )  # fmt: skip
     title = re.search(r"<title>(\d+) (\d+)</title>", found.stdout)
     assert title is not None and int(title[1]) <= int(title[2])
+
+
+def test_the_example_pipeline_runs(tmp_path: Path) -> None:
+    """Each step of docs/verify.md, as the script of the example has them."""
+    root = Path(__file__).parents[2]
+    script = (root / "examples" / "export_pipeline" / "run.sh").read_text()
+    net = root / "examples" / "export_pipeline" / "net.py"
+    values = {"$net": str(net), "$model": str(tmp_path / "net.onnx"), "$out": str(tmp_path)}
+    values["$sizes"] = "--dim batch=1,8 --dim seq=1,16"
+    assert values["$sizes"] in script
+    ran = []
+    for line in re.findall(r"^sardonyx (.*)$", script, re.MULTILINE):
+        for name, value in values.items():
+            line = line.replace(name, value)
+        arguments = shlex.split(line)
+        status, out, err = call(*arguments)
+        # OpenVINO and TensorRT are tables, and have no gap here; onnxruntime is asked.
+        assert (status, err) == (0, ""), f"{line}\n{out}{err}"
+        ran.append(arguments[0])
+    assert ran == ["export", "ops", "verify", "verify", "golden", "golden", "verify", "report"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "net.certificate.json", "net.golden.npz", "net.onnx", "net.report.html", "net.report.md"
+    ]  # fmt: skip
