@@ -171,7 +171,7 @@ def last_uses(plan: PlanOp, position: dict[Operation, int]) -> dict[SSAValue, in
     end = dict(position)
     for op in reversed(list(plan.walk())):
         parent = op.parent_op()
-        if parent in end:
+        if parent is not None and parent in end:
             end[parent] = max(end[parent], end[op])
     last: dict[SSAValue, int] = {}
     for op in plan.walk():

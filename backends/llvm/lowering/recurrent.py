@@ -528,4 +528,4 @@ class Step:
             live(b)
         else:
             goes_on = b.compare("slt", self.number, length)
-            b.when(goes_on, live, ended if keeps_dead else None)  # pyright: ignore[reportArgumentType]
+            b.when(goes_on, live, ended if keeps_dead else None)
