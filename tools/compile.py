@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--signature", metavar="TEXT", help="of FILE.py:FUNCTION: 'x: f32[batch,37], y: i64'")
     parser.add_argument("--optimize", action="store_true", help="run the default passes first")
     parser.add_argument("--fast-conv", action="store_true", help="convolutions that are faster and less exact")
+    parser.add_argument("--debug-info", action="store_true", help="with the lines of the source, for perf and gdb")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -65,6 +66,7 @@ def run(options: Any, stdout: TextIO) -> int:
         weights_beside=None if options.weights is None else options.weights == "beside",
         header=options.header,
         fast_conv=options.fast_conv,
+        debug_info=options.debug_info,
     )
     files = list(built.files)
     if options.example:

@@ -198,7 +198,9 @@ class Driver:
 
         options = self.options
         machine = (options.target_cpu, options.target_features, options.target_triple)
-        self.style = PrintOptions(options.generic, options.locations, machine, options.elide_constants)
+        self.style = PrintOptions(
+            options.generic, options.locations, machine, options.elide_constants, options.debug_info
+        )
         with self.timeline.span("read"):
             loaded = self._read(text)
         if options.verify_roundtrip:

@@ -145,6 +145,7 @@ def _add_output(add: _Add) -> None:
     )
     add("--target-features", metavar="LIST", help="its features, as '+avx2,+fma'")
     add("--target-triple", metavar="TRIPLE", help="its triple, as 'aarch64-unknown-linux-gnu'")
+    add("--debug-info", action="store_true", help="llvm-ir, asm, obj: with the lines of the source, for perf and gdb")
     add("-o", "--output", default="-", metavar="FILE", help="where the result goes (default: standard output)")
     add("--generic", "--print-op-generic", dest="generic", action="store_true", help="print MLIR's generic form")
     add("--locations", "--print-debuginfo", dest="locations", action="store_true", help="print locations")

@@ -31,13 +31,15 @@ DUMP_ELIDES = 16
 class PrintOptions:
     """How MLIR is printed, and for which machine code is generated: CPU, features and triple, None for this one's.
 
-    `elide` is the number of elements above which constants are left out; None keeps all.
+    `elide` is the number of elements above which constants are left out; None keeps all. With `debug_info` machine
+    code says from which lines it comes.
     """
 
     generic: bool = False
     locations: bool = False
     machine: tuple[str | None, str | None, str | None] = (None, None, None)
     elide: int | None = None
+    debug_info: bool = False
 
     def target(self) -> Target:
         """The machine."""

@@ -61,7 +61,9 @@ def _kernel(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Outp
     return print_module(lowered, options)
 
 
-def _generated(module: ModuleOp, options: PrintOptions) -> ModuleText:
+def _generated(module: ModuleOp, options: PrintOptions) -> tuple[ModuleText, str]:
+    """The generated module, and its text."""
+    from sardonyx.backends.llvm.codegen.debug import with_lines
     from sardonyx.backends.llvm.compile import emit_module
     from sardonyx.backends.llvm.lowering.graph import lower_graph
     from sardonyx.backends.llvm.runtime.phases import phase
@@ -70,24 +72,27 @@ def _generated(module: ModuleOp, options: PrintOptions) -> ModuleText:
     with phase("lowering"):
         lowered = lower_graph(module, target)
     with phase("text"):
-        return emit_module(lowered, target)[0]
+        generated, sizes = emit_module(lowered, target)
+        return generated, with_lines(generated, sizes) if options.debug_info else str(generated)
 
 
 def _llvm_ir(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
-    text = str(_generated(module, options))
+    text = _generated(module, options)[1]
     return text if text.endswith("\n") else text + "\n"
 
 
 def _asm(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
-    from sardonyx.backends.llvm.runtime.jit import to_assembly
+    from sardonyx.backends.llvm.runtime.jit import text_to_assembly
 
-    return to_assembly(_generated(module, options))
+    generated, text = _generated(module, options)
+    return text_to_assembly(generated.target, text)
 
 
 def _object(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
-    from sardonyx.backends.llvm.runtime.jit import to_object
+    from sardonyx.backends.llvm.runtime.jit import emit_object, to_object
 
-    return to_object(_generated(module, options))
+    generated, text = _generated(module, options)
+    return emit_object(generated.target, text) if options.debug_info else to_object(generated)
 
 
 def _onnx_model(module: ModuleOp, store: WeightStore) -> OnnxModel:

@@ -27,6 +27,7 @@ from sardonyx.backends.llvm.aot.cpu import is_x86
 from sardonyx.backends.llvm.aot.header import c_header
 from sardonyx.backends.llvm.aot.runtime import Part, emit_runtime, pool_text
 from sardonyx.backends.llvm.aot.weights import WeightsFile, weights_assembly
+from sardonyx.backends.llvm.codegen.debug import with_lines
 from sardonyx.backends.llvm.codegen.targets import NAMED, resolve_target
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.compile import _forget_unread, _lowered, emit_module, no_collection
@@ -98,6 +99,7 @@ def compile_to(
     weights_beside: bool | None = None,
     header: str | os.PathLike[str] | None = None,
     fast_conv: bool = False,
+    debug_info: bool = False,
 ) -> Built:
     """Compile a graph ahead of time; the suffix of `path` (.so, .o, .s, .ll) says to what. Written whole or not at all.
 
@@ -107,6 +109,7 @@ def compile_to(
         name: What the C functions' names begin with (default: the file's name).
         weights_beside: Whether the weights stand in a file beside the library (default: if they have more than 1 GiB).
         header: Where the C header goes (default: beside a library or an object file).
+        debug_info: Whether the code says from which lines of the source it comes.
 
     Raises:
         InvalidArgumentError: The file's suffix, the name or a target is none.
@@ -128,7 +131,7 @@ def compile_to(
         raise UnsupportedError("a kernel that is Python's cannot run without Python", op=op.name)
     with no_collection():
         for title, target in chosen:
-            part, text = _part(prepared, library, title, target, weights, fast_conv)
+            part, text = _part(prepared, library, title, target, weights, (fast_conv, debug_info))
             parts.append(part)
             texts.append(text)
     beside = weights.size > LARGEST_INSIDE if weights_beside is None else weights_beside
@@ -180,11 +183,11 @@ def _resolve(names: Sequence[str], kind: str) -> list[tuple[str, Target]]:
 
 
 def _part(
-    module: ModuleOp, library: str, title: str, target: Target, weights: _Weights, fast_conv: bool
+    module: ModuleOp, library: str, title: str, target: Target, weights: _Weights, how: tuple[bool, bool]
 ) -> tuple[Part, str]:
     label = re.sub(r"\W+", "_", title, flags=re.ASCII)
     with phase("lowering"):
-        lowered = _lowered(module, target, fast_conv)
+        lowered = _lowered(module, target, how[0])
     for port in (*lowered.inputs, *lowered.outputs):
         if port.kind != "tensor":
             raise UnsupportedError(f"'{port.name}' is a {port.kind}, which has no form in C")
@@ -197,7 +200,7 @@ def _part(
     stated["constants"] = [{"dtype": str(a.dtype), "shape": list(a.shape), "bytes": a.nbytes} for a in arrays]
     metadata = json.dumps(stated, separators=(",", ":")).encode()
     part = Part(label, title, target, lowered.inputs, lowered.outputs, lowered.failures, sizes, offsets, metadata)
-    renamed = str(text)
+    renamed = with_lines(text, sizes) if how[1] else str(text)
     for entry in ("entry", "entry_py"):
         renamed = renamed.replace(f"define i64 @{entry}(", f"define hidden i64 @{library}.{label}.{entry}(")
         renamed = renamed.replace(f"call i64 @{entry}(", f"call i64 @{library}.{label}.{entry}(")

@@ -75,7 +75,7 @@ def _constant(stated: dict[str, Any], address: int, handle: ctypes.CDLL) -> np.n
     if not stated["bytes"]:
         return np.zeros(stated["shape"], dtype)
     raw = (ctypes.c_uint8 * stated["bytes"]).from_address(address)
-    raw._sardonyx_handle = handle  # pyright: ignore[reportAttributeAccessIssue]
+    raw._sardonyx_handle = handle
     array = np.frombuffer(raw, np.uint8).view(dtype).reshape(stated["shape"])
     array.flags.writeable = False
     return array

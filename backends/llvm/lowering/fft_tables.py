@@ -100,7 +100,7 @@ def _constant_tables(plan: Plan, n: int, wide: DType) -> Tables:
         found = np.fft.fft(signal)
 
     def planes(z: np.ndarray) -> SSAValue:
-        both = np.stack([z.real, z.imag]).astype(wide.numpy)
+        both = np.stack([np.real(z), np.imag(z)]).astype(wide.numpy)
         return plan.constant_array(np.ascontiguousarray(both), wide)
 
     pairs = np.stack([roots.real, roots.imag], 1).astype(wide.numpy)

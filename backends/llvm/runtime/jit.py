@@ -68,10 +68,15 @@ def to_object(module: ModuleText) -> bytes:
 
 def to_assembly(module: ModuleText) -> str:
     """Assembly, with LLVM's comments (spills, loops)."""
+    return text_to_assembly(module.target, str(module))
+
+
+def text_to_assembly(target: Target, text: str) -> str:
+    """The same of a module's text."""
     with phase("LLVM"), _lock:
-        tm = machine(module.target)
+        tm = machine(target)
         tm.set_asm_verbosity(True)
-        return tm.emit_assembly(parse(str(module)))
+        return tm.emit_assembly(parse(text))
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -180,6 +182,17 @@ def test_a_cpu_that_lacks_features_is_refused(graph: sx.ModelGraph, tmp_path: Pa
     create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(ctypes.c_char_p))(("model_create", handle))
     error = ctypes.c_char_p()
     assert create(ctypes.byref(error)) is None and b"avx512f" in (error.value or b"")
+
+
+@needs_cc
+def test_what_the_documents_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    page = (Path(__file__).parents[3] / "docs" / "aot.md").read_text("utf-8")
+    code = re.search(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert code is not None
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shown.py").write_text(code[1])
+    runpy.run_path(str(tmp_path / "shown.py"))
+    assert capsys.readouterr().out.endswith("(2, 4)\n")
 
 
 def test_other_forms(graph: sx.ModelGraph, tmp_path: Path) -> None:
