@@ -46,7 +46,10 @@ DEFAULT_PIPELINE = (
 )
 """What `optimize()` runs when it is given nothing."""
 
-SIMPLIFY_PIPELINE = f"{DEFAULT_PIPELINE},fold-affine,simplify,fold-constants,cse,compose-transposes,remove-dead-nodes"
+SIMPLIFY_PIPELINE = (
+    f"{DEFAULT_PIPELINE},fold-affine,simplify,fold-constants,cse,"
+    "compose-transposes,fold-constants,join-reshapes,remove-dead-nodes"
+)
 """The default pipeline, and scales and batch norms folded into weights (which reassociates): as few ops as can be."""
 
 PIPELINES = {"default": DEFAULT_PIPELINE, "optimize": SIMPLIFY_PIPELINE}

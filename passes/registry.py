@@ -55,6 +55,10 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.channels_last:ChannelsLastPass",
         "convolutions and pools with their channels last, where that pays",
     ),
+    "join-reshapes": (
+        "sardonyx.passes.join_reshapes:JoinReshapesPass",
+        "state two ops that only change the shape as one reshape",
+    ),
     "explicit-state": (
         "sardonyx.passes.explicit_state:ExplicitStatePass",
         "buffers that outlive a run become inputs and outputs",

@@ -24,10 +24,30 @@ def chosen(every: int, files: list[str]) -> list[mutate.Mutant]:
     return out
 
 
+def listed(path: Path) -> list[mutate.Mutant]:
+    """The mutants that a file lists, found again by what they change.
+
+    Raises:
+        SystemExit: One is not there any more.
+    """
+    out: list[mutate.Mutant] = []
+    for line in filter(None, path.read_text("utf-8").splitlines()):
+        stem, before, after = (part.strip() for part in line.split(" | "))
+        of_file = mutate.mutants_of(trial.ROOT / "passes" / f"{stem}.py", f"{stem}.py")
+        found = [m for m in of_file if (m.before, m.after) == (before, after)]
+        if not found:
+            raise SystemExit(f"there is no mutant `{before}` → `{after}` of {stem}.py any more: choose another one")
+        out.append(found[0])
+    return out
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=5, help="try every Nth mutant of a file")
     parser.add_argument("--files", nargs="*", default=[], metavar="STEM", help="of these files only")
+    parser.add_argument(
+        "--only", type=Path, help="a file of `STEM | before | after` lines: try these, all must be caught"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, help="where the results go, one JSON a line; those there are not redone")
     parser.add_argument("--markdown", type=Path, help="where the table and the survivors go")
@@ -35,7 +55,7 @@ def main() -> int:
     if early := trial.loaded_too_early():
         raise SystemExit(f"imported too early: {early}")
     cases = trial.corpus()
-    mutants = chosen(options.every, options.files)
+    mutants = listed(options.only) if options.only is not None else chosen(options.every, options.files)
     print(f"{len(mutants)} mutants, {len(cases)} cases", file=sys.stderr)
     known = _known(options.output)
     real = {
@@ -60,6 +80,8 @@ def main() -> int:
     if options.markdown is not None:
         options.markdown.write_text(text)
     print(text)
+    if options.only is not None:
+        return int(any(result.verdict != "caught" for _, result in results))
     return 0
 
 
