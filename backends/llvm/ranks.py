@@ -22,12 +22,14 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.graph import refuse
 from sardonyx.backends.llvm.prepare import located_copy
+from sardonyx.backends.llvm.settle import settle_branches
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape, tensor_type
 from sardonyx.dialects.module import input_names, main_function, sync_signature
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.types import is_tensor
 from sardonyx.errors import InferenceError, InvalidArgumentError
+from sardonyx.passes.base import PassError
 from sardonyx.passes.pipeline import run
 
 MOST_PROGRAMS = 64
@@ -93,6 +95,7 @@ def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[int |
             constant = ConstantOp.dense(np.full(static_shape(argument) or (), value, dtype_of(argument).numpy))
             function.body.block.insert_op_before(constant, function.body.block.first_op)  # pyright: ignore[reportArgumentType]
             argument.replace_all_uses_with(constant.output)
+    settle_branches(function.body.block)
     sync_signature(function)
     run(copy, PIPELINE)
     return copy
@@ -175,7 +178,7 @@ class RankedGraph:
         is_last = key[0] == LEVELS[-1]
         try:
             module = _specialised(self._module, key[1], key[2])
-        except InferenceError:
+        except (InferenceError, PassError):
             # A branch that is not taken may not fit: only what chooses it can tell.
             if is_last:
                 raise

@@ -129,11 +129,52 @@ def signals() -> Iterator[Case]:
     yield case(op("stft"), sample("float32", 2, 50, 1), np.array(7), sample("float32", 16), None)
 
 
+def scatters() -> Iterator[Case]:
+    for n in SIZES:
+        x = sample("float32", 3, n)
+        rows = np.array([2, 0, -3, 2])
+        updates = sample("float32", 4, n)
+        yield case(op("scatter_nd"), x, rows[:, None], updates, reduction="add")
+        yield case(op("scatter_elements"), x, np.tile(rows[:, None], (1, n)), updates, axis=0)
+        yield case(op("scatter_elements"), sample("float16", n, 3), np.tile(rows, (n, 1)), sample("float16", n, 4),
+                   axis=1, reduction="add")  # fmt: skip
+        yield case(op("tensor_scatter"), sample("int8", 2, 5, n), sample("int8", 2, 3, n), np.array([2, 0]), axis=1)
+        yield case(op("one_hot"), sample("int64", n), np.array(7), sample("int16", 2))
+        yield case(op("reverse_sequence"), sample("float32", n, 2, 3), np.array([n, n // 2]))
+
+
+def sorts() -> Iterator[Case]:
+    for n in (0, 1, 7, 33, 100):
+        for dtype in ("float32", "int64"):
+            yield case(op("top_k"), sample(dtype, 3, n), np.array([n]))
+            yield case(op("top_k"), sample(dtype, n, 3), np.array([n // 8]), axis=0, largest=0)
+        yield case(op("unique"), sample("float32", n).round(), sorted=n % 2)
+        yield case(op("unique"), sample("int64", 2, n, 3), axis=1)
+
+
+def chosen() -> Iterator[Case]:
+    for n in SIZES:
+        yield case(op("non_zero"), sample("bool", 3, n))
+        yield case(op("non_zero"), sample("float16", n))
+        yield case(op("compress"), sample("float32", n, 5), sample("bool", n), axis=0)
+        yield case(op("compress"), sample("int8", n), sample("bool", n // 2))
+        boxes = sample("float32", 1, n, 4)
+        yield case(op("non_max_suppression"), boxes, sample("float32", 1, 2, n), np.array([n // 2 + 1]), None, None)
+
+
+def sums_of_products() -> Iterator[Case]:
+    for m, k, n in ((1, 7, 33), (3, 0, 5), (0, 4, 3), (33, 65, 17)):
+        x, y = sample("float32", 2, m, k), sample("float32", k, 2, n)
+        yield case(op("einsum"), [x, y], equation="bmk,kbn->nbm")
+        yield case(op("einsum"), [x, y], equation="bmk,kbn->m")
+        yield case(op("einsum"), [sample("int32", m, k, m)], equation="iji->ij")
+
+
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     f.__name__: f
     for f in (
         elementwise, conversions, rows, reductions, products, convolutions, windows, movements, resampling, regions,
-        signals,
+        signals, scatters, sorts, chosen, sums_of_products,
     )
 }  # fmt: skip
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 from three_ways import Array, sample
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 
+import sardonyx
 from sardonyx.backends.llvm import ranks
 from sardonyx.backends.llvm.compile import compile_module
 from sardonyx.backends.llvm.ranks import RankedGraph
@@ -152,3 +155,39 @@ def test_the_oldest_program_goes_when_there_are_too_many(monkeypatch: pytest.Mon
     for rank in (1, 2, 3, 4, 1):
         agree(module, native, sample("float32", *([2] * rank)))
     assert len(native.programs) == 3
+
+
+def test_a_branch_that_is_not_taken_may_not_fit() -> None:
+    # As exporters write a squeeze of an axis that may be longer: `if shape[0] == 1: squeeze`, twice, one in the other.
+    def branch(name: str, *nodes: onnx.NodeProto, result: str) -> onnx.GraphProto:
+        return helper.make_graph(list(nodes), name, [], [onnx.ValueInfoProto(name=result)])
+
+    inner = helper.make_node(
+        "If", ["is_one"], ["chosen"],
+        then_branch=branch("t2", helper.make_node("Squeeze", ["x", "zero"], ["flat"]), result="flat"),
+        else_branch=branch("e2", helper.make_node("Identity", ["x"], ["kept"]), result="kept"),
+    )  # fmt: skip
+    outer = helper.make_node(
+        "If", ["flag"], ["y"],
+        then_branch=branch("t1", inner, result="chosen"),
+        else_branch=branch("e1", helper.make_node("Neg", ["x"], ["negative"]), result="negative"),
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "zero"], ["extent"]),
+        helper.make_node("Equal", ["extent", "one"], ["ones"]),
+        helper.make_node("Squeeze", ["ones", "zero"], ["is_one"]), outer,
+    ]  # fmt: skip
+    made = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info("x", 1, ["n", 4]), helper.make_tensor_value_info("flag", 9, [])],
+        [onnx.ValueInfoProto(name="y", type=helper.make_tensor_type_proto(1, None))],
+        [numpy_helper.from_array(np.array([k]), name) for k, name in enumerate(("zero", "one"))],
+    )  # fmt: skip
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    compiled = sardonyx.OnnxModel.from_proto(model).compile()
+    compiled.finalize()
+    for n, flag in ((1, True), (3, True), (3, False), (1, False), (1, True)):
+        x = sample("float32", n, 4)
+        expected = np.asarray(compiled.evaluate([x, np.array(flag)])[0])
+        got = np.asarray(compiled.run([x, np.array(flag)])[0])
+        assert got.shape == expected.shape and np.array_equal(got, expected)
