@@ -1,7 +1,7 @@
 """Runs the commands of a document in the order in which they stand, and compares what they print.
 
-A block ```` ```python file=net.py ```` (or mlir, text) is a file; a block ```` ```console ```` has commands after `$ `, each
-with its output below it. A line of `...` stands for any lines, `...` inside a line for anything there. A comment
+A block that begins with ```python file=net.py (or mlir, text) is a file; one of ```console has commands after `$ `,
+each with its output below it. A line of `...` stands for any lines, `...` inside a line for anything there. A comment
 `# status 3` after a command says with which status it ends. `python tests/support/doc_commands.py FILE.md` writes the
 outputs anew.
 """
@@ -75,7 +75,8 @@ def run_command(text: str) -> tuple[int, str]:
         return status, out.content.decode()
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     done = subprocess.run(["bash", "-c", text], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False, env={**os.environ, "PATH": path})  # fmt: skip
+                          stderr=subprocess.STDOUT, text=True, check=False,
+                          env={**os.environ, "PATH": path})  # fmt: skip
     return done.returncode, done.stdout
 
 
