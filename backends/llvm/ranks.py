@@ -20,6 +20,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
 from xdsl.ir import SSAValue
 
+from sardonyx.backends.llvm.list_ranks import with_list_ranks
 from sardonyx.backends.llvm.lowering.graph import refuse
 from sardonyx.backends.llvm.prepare import located_copy
 from sardonyx.backends.llvm.settle import settle_branches
@@ -27,7 +28,7 @@ from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape, tensor_type
 from sardonyx.dialects.module import input_names, main_function, sync_signature
 from sardonyx.dialects.sx.constant import ConstantOp
-from sardonyx.dialects.types import is_tensor
+from sardonyx.dialects.types import SequenceType, is_tensor, stored
 from sardonyx.errors import InferenceError, InvalidArgumentError
 from sardonyx.passes.base import PassError
 from sardonyx.passes.pipeline import run
@@ -86,6 +87,10 @@ def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[int |
     for name, argument, form in zip(input_names(copy), function.body.block.args, forms, strict=True):
         if form is None:
             continue
+        if isinstance(argument.type, SequenceType):
+            if isinstance(argument.type.element, UnrankedTensorType):
+                argument._type = SequenceType(stored(argument.type.element, [None] * len(form)))
+            continue
         known = (None,) * len(form) if _is_open(argument) else dims_of(argument)
         dims = [extent if extent is not None else own if own is not None else f"{name}_{axis}"
                 for axis, (extent, own) in enumerate(zip(form, known, strict=True))]  # fmt: skip
@@ -98,7 +103,18 @@ def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[int |
     settle_branches(function.body.block)
     sync_signature(function)
     run(copy, PIPELINE)
-    return copy
+    listed = with_list_ranks(copy)
+    if listed is not copy:
+        run(listed, PIPELINE)
+    return listed
+
+
+def _element_shape(value: Any) -> Shape | None:
+    """A shape of the rank that all tensors of a list have; None where they have none in common."""
+    if not isinstance(value, list | tuple) or not value:
+        return None
+    ranks = {np.ndim(getattr(element, "_array", element)) for element in value}
+    return (1,) * ranks.pop() if len(ranks) == 1 else None
 
 
 def _form(level: str, shape: Shape | None, is_integer: bool) -> Form:
@@ -145,7 +161,7 @@ class RankedGraph:
         if len(arrays) != len(self._tensors):
             raise InvalidArgumentError(f"the graph takes {len(self._tensors)} inputs, got {len(arrays)}")
         shapes = [
-            np.shape(getattr(value, "_array", value)) if tensor else None
+            np.shape(getattr(value, "_array", value)) if tensor else _element_shape(value)
             for value, tensor in zip(arrays, self._tensors, strict=True)
         ]
         keys: list[Key] = []

@@ -41,8 +41,17 @@ from sardonyx.dialects.dtypes import bool_, int64
 from sardonyx.dialects.evaluate import EvalContext, Value
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.region_values import check_fits, flag, integer, stack
+from sardonyx.dialects.sx.sequence import is_empty
 from sardonyx.dialects.sx.support import is_unranked, normalize_axis
-from sardonyx.dialects.types import OptionalType, escaped, is_tensor, join, known_symbols
+from sardonyx.dialects.types import (
+    OptionalType,
+    SequenceType,
+    escaped,
+    is_tensor,
+    join,
+    known_symbols,
+    with_dtype_of,
+)
 from sardonyx.dialects.values import contents
 from sardonyx.errors import ExecutionError, InferenceError
 
@@ -226,6 +235,8 @@ class LoopOp(RegionOp):
             self.check_carried(argument, after, known, f"(C4) carried value {index} after an iteration")
             what = f"(C4) carried value {index} before and after an iteration"
             before, result = escaped(first.type, known), escaped(after.type, known)
+            if is_empty(first) and isinstance(result, SequenceType) and with_dtype_of(before) == with_dtype_of(result):
+                before = result  # an empty sequence is one of tensors of any shape
             if isinstance(before, OptionalType) and not isinstance(result, OptionalType):
                 before = before.element  # as ONNX has it: what the body yields
             types.append(self.joined(before, result, what))

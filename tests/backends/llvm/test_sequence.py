@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx_text import compiled, plain, same, three
 
@@ -123,3 +124,33 @@ def test_memory_of_lists_stays_flat():
     for _ in range(20):
         assert len(graph.run(feeds)[0]) == 401
     assert graph.compiled.workspace_bytes == held
+
+
+def test_lists_that_begin_empty_have_the_rank_of_what_a_loop_puts_into_them():
+    three("""g (int64 n, float[a,b] x) => (float[u,b] y, int64 m, seq(float[c,d]) l) {
+      yes = Constant<value=bool {1}>()
+      e = SequenceEmpty()
+      l = Loop(n, yes, e) <body = b (int64 i, bool ci, seq(float) q) => (bool co, seq(float) q2) {
+        co = Identity(ci)
+        fi = Cast<to=1>(i)
+        v = Mul(x, fi)
+        q2 = SequenceInsert(q, v)
+      }>
+      m = SequenceLength(l)
+      y = ConcatFromSequence<axis=0>(l)
+    }""", [np.array(3), X[0]], exported=False)  # fmt: skip
+
+
+def test_the_rank_of_a_list_is_that_of_the_runs_tensors():
+    info = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    given = onnx.helper.make_tensor_sequence_value_info("s", onnx.TensorProto.FLOAT, None)
+    node = onnx.helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "g", [given], [info]), opset_imports=[onnx.helper.make_opsetid("", 21)]
+    )
+    graph = sx.OnnxModel.from_proto(model).compile()
+    graph.finalize()
+    for feeds in ([X[0], X[1]], [X[0, 0], X[1, 1, :2]], [X, X]):
+        same(plain(graph.run([feeds])), plain(graph.evaluate([feeds])))
+    with pytest.raises(sx.UnsupportedError, match="rank"):
+        graph.run([[X[0], X]])
