@@ -25,10 +25,10 @@ from sardonyx.dialects.types import OptionalType, SequenceType, is_tensor
 from sardonyx.errors import SardonyxError, UnsupportedError
 
 ORDINARY, SPECIAL, SINGLE, EMPTY, LARGER = "ordinary", "special", "single", "empty", "larger"
-KINDS = (ORDINARY, SPECIAL, LARGER, SINGLE, EMPTY)
+KINDS = (ORDINARY, SPECIAL, SINGLE, LARGER, EMPTY)
 """What inputs are like, in the order in which they are taken. Ordinary: distinct odd extents, floats with zeros of
-both signs. Special: NaN, infinities, subnormals, limits; all extents equal. Larger: other extents. Single and empty:
-the symbols are 1, or 0."""
+both signs. Special: NaN, infinities, subnormals, limits; all extents equal. Single: every other symbol is 1, so that
+what has it broadcasts. Larger: other extents. Empty: the symbols are 0."""
 
 _ODD = (3, 5, 2, 7)
 UNRANKED_SHAPE = (2, 3)
@@ -102,7 +102,7 @@ def _extent_of(kind: str, attempt: int, number: int, rng: np.random.Generator) -
     if kind == EMPTY:
         return 0
     if kind == SINGLE:
-        return 1
+        return 3 if attempt < 2 and number % 2 != attempt else 1
     if attempt or kind == SPECIAL:
         return 4 if kind == LARGER else 3
     if kind == ORDINARY:

@@ -36,7 +36,7 @@ LIT = ROOT / "tests" / "lit" / "passes"
 SECONDS = 25
 MAX_FAILURES = 30
 """In how many cases a mutant may raise before the trial ends."""
-CHECKED_INPUTS = 2
+CHECKED_INPUTS = 3
 """What the checker runs with here."""
 ORACLE_BINDINGS: tuple[dict[str, int], ...] = (
     {},
