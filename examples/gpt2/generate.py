@@ -40,7 +40,24 @@ def exported(model: GPT2, path: Path) -> None:
     graph.export_onnx(path)
 
 
-def onnxruntime_next(path: Path, config: Config, threads: int, batch: int = 1) -> Next:
+class Session:
+    """The exported step in onnxruntime, with the cache that goes in and comes out."""
+
+    def __init__(self, session: Any, empty: Array) -> None:
+        self.session, self.empty = session, empty
+        self.names = [i.name for i in session.get_inputs()][1:]
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with an empty cache."""
+        self.held: list[Any] = [self.empty] * len(self.names)
+
+    def __call__(self, tokens: Array) -> Array:
+        logits, *self.held = self.session.run(None, {"tokens": tokens, **dict(zip(self.names, self.held, strict=True))})
+        return np.asarray(logits)
+
+
+def onnxruntime_next(path: Path, config: Config, threads: int, batch: int = 1) -> Session:
     """The exported step in onnxruntime."""
     import onnxruntime
 
@@ -48,15 +65,7 @@ def onnxruntime_next(path: Path, config: Config, threads: int, batch: int = 1) -
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    names = [i.name for i in session.get_inputs()][1:]
-    empty = np.zeros((batch, config.heads, 0, config.head_size), np.float32)
-    held: list[Any] = [empty] * len(names)
-
-    def run(tokens: Array) -> Array:
-        logits, *held[:] = session.run(None, {"tokens": tokens, **dict(zip(names, held, strict=True))})
-        return np.asarray(logits)
-
-    return run
+    return Session(session, np.zeros((batch, config.heads, 0, config.head_size), np.float32))
 
 
 def generate(run: Next, prompt: Array, count: int) -> tuple[Array, list[Array], float, float]:
