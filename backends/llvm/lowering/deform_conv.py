@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
 from sardonyx.backends.llvm.lowering.conv_shape import paddings, require_fit
+from sardonyx.backends.llvm.lowering.epilogue import Point
+from sardonyx.backends.llvm.lowering.matmul import Matrix, contract
 from sardonyx.backends.llvm.lowering.number import Number
-from sardonyx.backends.llvm.lowering.plan import Plan, lowers
+from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
 from sardonyx.backends.llvm.lowering.region import fill_buffer
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
@@ -34,7 +36,10 @@ def _deform_conv(plan: Plan, op: DeformConvOp) -> None:
     empty = body.compare("eq", plan.count(x[2:]), 0)
     fill_buffer(plan, wide, columns, body.select(empty, total, body.index(0)), 0)  # windows of padding alone
     _columns(plan, op, columns, wide, groups)
-    _products(plan, op, columns, wide, group)
+    if dtype == wide:
+        _contraction(plan, op, columns, group)
+    else:
+        _products(plan, op, columns, wide, group)
 
 
 def _check(plan: Plan, op: DeformConvOp, group: int, groups: int) -> None:
@@ -134,8 +139,35 @@ def _cornered(x: Number, size: Number) -> tuple[Number, Number]:
     return low, near - low
 
 
+def _contraction(plan: Plan, op: DeformConvOp, columns: SSAValue, group: int) -> None:
+    """Each group's weights [M / group, depth] times its columns [depth, pixels]."""
+    x, w, out, dtype = dims_of(op.x), dims_of(op.w), dims_of(op.output), dtype_of(op.x)
+    rows, depth, pixels = w[0] // group, w[1] * w[2] * w[3], out[2] * out[3]
+    batch: list[tuple[SSAValue, SSAValue, SSAValue]] = []
+    if x[0].static_value != 1:
+        batch.append((plan.dim(x[0]), plan.dim(0), plan.dim(depth * group * pixels)))
+    if group > 1:
+        batch.append((plan.dim(group), plan.dim(rows * depth), plan.dim(depth * pixels)))
+
+    def stage(kernel: Kernel) -> Point:
+        bias = None if op.b is None else kernel.read(op.b)
+        maps = kernel.extent(w[0])
+
+        def point(b: Body, total: SSAValue, row: IndexLike, column: IndexLike) -> SSAValue:
+            if bias is None:
+                return total
+            return b.arithmetic("add", dtype, total, b.load(bias, b.index_math("floormod", row, maps)))
+
+        return point
+
+    contract(
+        plan, "deform_product", dtype, Matrix(plan.buffer(op.w), depth, Dim.of(1)), Matrix(columns, pixels, Dim.of(1)),
+        plan.new_buffer(op.output), (rows, pixels, depth), batch, stage,
+    )  # fmt: skip
+
+
 def _products(plan: Plan, op: DeformConvOp, columns: SSAValue, wide: DType, group: int) -> None:
-    """Each row of the result: the columns of its group times its weights, and its bias."""
+    """The same for weights of 16 bits, whose columns are of float32: a row of the result at a time."""
     x, w, out, dtype = dims_of(op.x), dims_of(op.w), dims_of(op.output), dtype_of(op.x)
     kernel = plan.kernel("deform_product")
     read, weights, write = kernel.read_buffer(columns), kernel.read(op.w), kernel.write(op.output)

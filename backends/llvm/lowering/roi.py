@@ -14,11 +14,13 @@ from sardonyx.backends.llvm.lowering.number import Number, all_of
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import DType, float64, int64
+from sardonyx.dialects.dtypes import DType, float32, float64, int64
 from sardonyx.dialects.sx.roi import MAX_SAMPLES, MaxRoiPoolOp, RoiAlignOp
 from sardonyx.dialects.sx.support import float_attr
 
 MOST_CELLS = float(MAX_SAMPLES)
+MOST_WRITTEN_OUT = 3
+"""So many samples a side are written out one by one."""
 
 
 def _corners(b: Body, rois: SSAValue, dtype: DType, start: Number, scale: float) -> list[Number]:
@@ -52,6 +54,7 @@ def _roi_align(plan: Plan, op: RoiAlignOp) -> None:
     some_channels = channels.gt(0)
     half = op.attr("coordinate_transformation_mode") == "half_pixel"
     is_mean, ratio = op.attr("mode") == "avg", op.attr("sampling_ratio")
+    wide = float64 if dtype == float64 else float32
 
     def region(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         r = Number.index(b, number)
@@ -86,6 +89,40 @@ def _roi_align(plan: Plan, op: RoiAlignOp) -> None:
             high = (low + 1.0).min(size - 1.0)
             part = low.ge(size - 1.0).where(Number.const(at, 0.0), clipped - low)
             return low.to_index(), high.to_index(), part, valid
+
+        def written_out(h: Body, i: SSAValue, _: Sequence[SSAValue]) -> None:
+            """A row of cells, of few samples each: their places are found once for all channels."""
+            down = Number.index(h, i)
+            ys = [neighbours(h, 0, down, Number.index(h, k)) for k in range(ratio)]
+
+            def cell(w: Body, j: SSAValue, _: Sequence[SSAValue]) -> None:
+                across = Number.index(w, j)
+                terms: list[list[tuple[Number, Number, Number]]] = []
+                for top, bottom, part_y, valid_y in ys:
+                    for left, right, part_x, valid_x in (
+                        neighbours(w, 1, across, Number.index(w, k)) for k in range(ratio)
+                    ):
+                        terms.append([])
+                        for yy, wy in ((top, 1.0 - part_y), (bottom, part_y)):
+                            for xx, wx in ((left, 1.0 - part_x), (right, part_x)):
+                                terms[-1].append((yy * width + xx, valid_y & valid_x, (wy * wx).to(wide)))
+
+                def channel(c: Body, k: SSAValue, _: Sequence[SSAValue]) -> None:
+                    own = Number.index(c, k)
+                    plane, total = (first + own) * height * width, Number.const(c, 0.0, wide)
+                    best: Number | None = None
+                    for sample in terms:
+                        for offset, valid, weight in sample:
+                            value = Number.load(c, read, plane + offset, dtype, wide) * weight
+                            value = valid.where(value, 0.0)
+                            total, best = total + value, value if best is None else best.max(value)
+                    result = total / float(ratio * ratio) if is_mean or best is None else best
+                    target = ((r * channels + own) * cells[0] + down) * cells[1] + across
+                    result.store(write, target, dtype, c)
+
+                w.loop(channels.value, channel)
+
+            h.loop(cells[1], cell, vector=True)
 
         def channel(c: Body, k: SSAValue, _: Sequence[SSAValue]) -> None:
             plane = (first + Number.index(c, k)) * height * width
@@ -125,7 +162,10 @@ def _roi_align(plan: Plan, op: RoiAlignOp) -> None:
 
             c.loop(cells[0], row)
 
-        b.loop(channels.value, channel)
+        if 0 < ratio <= MOST_WRITTEN_OUT:
+            b.loop(cells[0], written_out)
+        else:
+            b.loop(channels.value, channel)
 
     kernel.loop(kernel.extent(rois[0]), region, parallel=True)
     kernel.launch()

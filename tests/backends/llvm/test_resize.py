@@ -58,15 +58,15 @@ def test_nearest_and_proportions() -> None:
             case(ResizeOp, X, None, None, ints(9, 8), axes=(2, 3), mode="linear", keep_aspect_ratio_policy=policy),
             case(ResizeOp, X, None, None, ints(2, 9), axes=(2, 3), mode="nearest", keep_aspect_ratio_policy=policy),
         ]
-    check_all(cases, ("static", "dynamic"))
+    check_all(cases, ("dynamic",))
 
 
 def test_dtypes() -> None:
     cases = []
     for dtype in ALL:
         x = sample(dtype.name, 2, 4, 5, low=-100, high=100)
-        for mode in MODES if dtype.name != "bool" else ("nearest",):
-            cases.append(case(ResizeOp, x, None, None, ints(2, 8, 12), mode=mode))
+        mode = "nearest" if dtype.name == "bool" else "cubic" if dtype.bits == 32 else "linear"
+        cases.append(case(ResizeOp, x, None, None, ints(2, 8, 12), mode=mode))
     check_all(cases, ("constant",))
     check_all(cases[:3], ("dynamic",))
 
