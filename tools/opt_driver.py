@@ -338,7 +338,17 @@ class Driver:
             self.stderr.write(f"{where}: {what} {remark.message}\n")
 
     def _emit(self, loaded: Loaded) -> str | bytes:
-        """The target's content; where its phases are known, the times have them."""
+        """The target's content; where its phases are known, the times have them, and where it remarks, they come."""
+        if self.options.remarks and self.options.target != "mlir":
+            from sardonyx.backends.llvm.lowering.remarks import collecting
+
+            with collecting() as remarks:
+                content = self._emit_timed(loaded)
+            self.tell(remarks)
+            return content
+        return self._emit_timed(loaded)
+
+    def _emit_timed(self, loaded: Loaded) -> str | bytes:
         with self.timeline.span("output") as span:
             if self.options.timing is None or self.options.target == "mlir":
                 return self.target.emit(loaded.module, loaded.store, self.style)

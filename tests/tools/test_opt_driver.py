@@ -396,6 +396,28 @@ def test_remarks_and_warnings(own: Path, graph: Path):
     assert "remark: " not in run_opt(*loud, "--remarks=other").err
 
 
+def test_remarks_on_fusion():
+    text = f"""\
+func.func @main(%x: {T}, %w: tensor<3x4xf32>) -> tensor<2x4xf32> {{
+  %0 = sx.exp %x : ({T}) -> {T}
+  %1 = sx.neg %0 : ({T}) -> {T}
+  %2 = sx.matmul %1, %w : ({T}, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %3 = sx.relu %2 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  func.return %3 : tensor<2x4xf32>
+}}
+"""
+    said = run_opt("-t", "kernel", "--remarks=fusion", stdin=text).err
+    assert "<stdin>:3: remark: [fusion] 2 ops of 2 lines are one kernel (elementwise): exp, neg" in said
+    assert "<stdin>:5: remark: [fusion] 2 ops of 2 lines are one kernel (epilogue): matmul, relu" in said
+    assert run_opt("-t", "kernel", stdin=text).err == ""
+    expected = text.replace(
+        "-> tensor<2x4xf32>\n  func", "-> tensor<2x4xf32> // expected-remark {{one kernel}}\n  func"
+    )
+    expected = expected.replace("%2 = sx", "// expected-remark @-1 {{exp, neg}}\n  %2 = sx")
+    ran = run_opt("-t", "kernel", "--remarks=fusion", "--verify-diagnostics", stdin=expected)
+    assert ran.status == 0, ran.err
+
+
 def test_help_of_a_pass(own: Path):
     out = run_opt("--load", own, "--help-pass", "test-remark").out
     assert "  loud: bool = false\n      whether to warn, too\n" in out

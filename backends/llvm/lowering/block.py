@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import func
 from xdsl.ir import Block
 
-from sardonyx.backends.llvm.lowering import elementwise, epilogue, row_fusion, views
+from sardonyx.backends.llvm.lowering import elementwise, epilogue, remarks, row_fusion, views
 from sardonyx.backends.llvm.lowering.plan import LOWERINGS, Plan
 from sardonyx.dialects import locations
 from sardonyx.dialects.sx.constant import ConstantOp
@@ -39,14 +39,18 @@ def lower_block(plan: Plan, block: Block) -> None:
             if isinstance(op, ConstantOp):
                 plan.constant(op)
             elif op in last:
+                remarks.fused("rows", op, last[op].ops)
                 row_fusion.lower(plan, last[op])
             elif op in through:
+                remarks.fused("views", op, through[op].ops)
                 views.lower(plan, through[op])
             elif op in inlined or op in inside or op in joined:
                 continue
             elif op in fused:
+                remarks.fused("epilogue", op, (fused[op].contraction, *fused[op].ops))
                 epilogue.lower(plan, fused[op])
             elif type(op) in elementwise.SCALARS and op not in aside:
+                remarks.fused("elementwise", op, elementwise.members(op, inlined))  # pyright: ignore[reportArgumentType]
                 elementwise.lower_group(plan, op, inlined)  # pyright: ignore[reportArgumentType]
             else:
                 LOWERINGS[type(op)](plan, op)
