@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from sardonyx.frontend.graph import ModelGraph
+from sardonyx.frontend.source import user_line
 from sardonyx.frontend.torch.context import exporting
 from sardonyx.frontend.torch.errors import export_errors, invalid
 from sardonyx.frontend.torch.options import Options, check_options
@@ -107,7 +108,7 @@ def export(
         OnnxExporterError: Whatever goes wrong; the error is also of its code's class (`InvalidArgumentError`,
             `UnsupportedError`, …) and names the user's line and the module.
     """
-    with export_errors(), exporting():
+    with export_errors(user_line()), exporting():
         options = Options(
             f=None if f is None else _path(f),
             kwargs=dict(kwargs or {}),

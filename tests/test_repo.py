@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DEV = ROOT / "tools" / "dev.py"
 LONGEST_FILE = 700
-NOT_OURS = {".git", ".venv", "build", "dist", "__pycache__", "sardonyx.egg-info"}
+NOT_OURS = {".git", ".venv", ".venv-torch", "build", "dist", "__pycache__", "sardonyx.egg-info"}
 
 
 def files_of_the_repo() -> list[Path]:

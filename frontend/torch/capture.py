@@ -134,7 +134,7 @@ def _place(error: BaseException) -> str | None:
     from sardonyx.frontend.torch.places import _torchs
 
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith(_torchs()) and not source._is_ours(frame.filename):
+        if not frame.filename.startswith((_torchs(), "<string>", "<eval")) and not source._is_ours(frame.filename):
             return f"{shown_path(frame.filename)}:{frame.lineno}"
     return None
 

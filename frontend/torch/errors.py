@@ -79,11 +79,12 @@ def _restored(
 
 
 @contextmanager
-def export_errors() -> Iterator[None]:
-    """Errors that leave this block are `OnnxExporterError`s."""
+def export_errors(location: str | None = None) -> Iterator[None]:
+    """Errors that leave this block are `OnnxExporterError`s; those that know of no place are of this one."""
     try:
         yield
     except SardonyxError as error:
+        error.at(location)
         if isinstance(error, OnnxExporterError):
             raise
         raise as_export_error(error) from None

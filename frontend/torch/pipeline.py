@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def _export(model: Any, args: tuple[Any, ...], options: Options, journal: Journa
     journal.counted(flat, made)
     if options.verify:
         with journal.step("verify"):
-            _verify(model, args, kwargs, made, journal)
+            _verify(model, args, kwargs, made, journal, translated.constants)
     made.report = journal.write()
     return made
 
@@ -172,8 +172,12 @@ def _flattener(program: Any, slots: Sequence[Any]) -> Callable[[Any, Any], list[
     return flat
 
 
-def _verify(model: Any, args: tuple[Any, ...], kwargs: Any, made: ONNXProgram, journal: Journal) -> None:
+def _verify(
+    model: Any, args: tuple[Any, ...], kwargs: Any, made: ONNXProgram, journal: Journal, constants: Container[int]
+) -> None:
     """Run the exported model in onnxruntime on the example inputs, and hold the results against the model's.
+
+    `constants` are the places of results that are no outputs of the graph.
 
     Raises:
         ExecutionError: They differ.
@@ -188,7 +192,8 @@ def _verify(model: Any, args: tuple[Any, ...], kwargs: Any, made: ONNXProgram, j
     runnable = model.module() if isinstance(model, torch.export.ExportedProgram) else model
     with torch.no_grad(), quiet():
         copies = torch.utils._pytree.tree_map(lambda v: v.clone() if isinstance(v, torch.Tensor) else v, (args, kwargs))
-        wanted = [v for v in torch.utils._pytree.tree_leaves(runnable(*copies[0], **copies[1])) if v is not None]
+        returned = torch.utils._pytree.tree_leaves(runnable(*copies[0], **copies[1]))
+        wanted = [v for place, v in enumerate(returned) if place not in constants]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         made.save(path, external_data=True)

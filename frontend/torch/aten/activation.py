@@ -17,8 +17,13 @@ def _register(name: str, function: Any) -> None:
     translated.__name__ = name
 
 
+@aten("relu.default")
+def relu(n: Call, x: Tensor) -> Tensor:
+    return a.relu(x) if x.dtype.is_float else e.maximum(x, n.to(0))  # runtimes know Relu of floats only
+
+
 for _name, _function in {
-    "relu": a.relu, "relu6": a.relu6, "sigmoid": a.sigmoid, "silu": a.silu, "mish": a.mish, "hardswish": a.hard_swish,
+    "relu6": a.relu6, "sigmoid": a.sigmoid, "silu": a.silu, "mish": a.mish, "hardswish": a.hard_swish,
     "softsign": a.softsign, "selu": a.selu,
 }.items():  # fmt: skip
     _register(_name, _function)

@@ -103,7 +103,8 @@ def avg_pool(
     if divisor is not None:
         found = e.multiply(found, constant(math.prod(kernel) / divisor, found.dtype))
     if not dtype.is_float:
-        found = e.trunc(e.add(found, constant(1e-9, float64)))
+        # A quotient that is whole but for rounding is taken for whole, then torch cuts fractions off.
+        found = e.trunc(e.add(found, e.multiply(e.sign(found), constant(1e-9, float64))))
     return _unbatched(e.cast(found, dtype), batched)
 
 

@@ -318,7 +318,17 @@ def replication_pad(n: Call, x: Tensor, padding: Size) -> Tensor:
 
 @aten("_pad_circular.default")
 def circular_pad(n: Call, x: Tensor, padding: Size) -> Tensor:
-    return padded(n, x, list(padding), "wrap")
+    """By joining slices: not all runtimes know ONNX's `wrap`."""
+    pads = n.ints(padding, "the padding")
+    for i in range(len(pads) // 2):
+        axis, (before, after) = x.ndim - 1 - i, pads[2 * i : 2 * i + 2]
+        if min(before, after) < 0:
+            x = g.sliced(x, {axis: (max(0, -before), x.shape[axis] - max(0, -after))})
+            before, after = max(0, before), max(0, after)
+        parts = [g.sliced(x, {axis: (x.shape[axis] - before, None)})] if before else []
+        parts += [x, *([g.sliced(x, {axis: (0, after)})] if after else [])]
+        x = j.concat(parts, axis) if len(parts) > 1 else x
+    return x
 
 
 def padded(n: Call, x: Tensor, pad: list[Any], mode: str, value: Any = None) -> Tensor:
@@ -329,6 +339,13 @@ def padded(n: Call, x: Tensor, pad: list[Any], mode: str, value: Any = None) -> 
     after = [pad[2 * i + 1] for i in reversed(range(count))]
     if not axes or (is_static(before + after) and not any(before + after)):
         return x
+    if mode != "constant" and is_static(before + after) and min(before + after) < 0:
+        # Cropped first: what is left is what is reflected or repeated.
+        cuts = {a: (max(0, -b), x.shape[a] - max(0, -c)) for a, b, c in zip(axes, before, after) if min(b, c) < 0}
+        x = g.sliced(x, cuts)
+        before, after = [max(0, b) for b in before], [max(0, c) for c in after]
+        if not any(before + after):
+            return x
     # Axes that nothing is added to are left out: a reflection of an empty one would be refused.
     kept = [i for i in range(count) if not is_static([before[i], after[i]]) or before[i] or after[i]]
     sides = [before[i] for i in kept] + [after[i] for i in kept]

@@ -48,8 +48,6 @@ def test_the_documents_axes():
     "shapes",
     [
         {"x": {0: Dim("batch"), 1: Dim("width")}},
-        {"x": {0: "batch", 1: "width"}},
-        ({0: "batch", 1: "width"},),
         {"x": ("batch", "width")},
     ],
 )
