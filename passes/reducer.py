@@ -420,8 +420,11 @@ def _smaller(dim: Dim, size: Dim, smaller: int) -> Dim:
 
 
 def _resize_constant(op: ConstantOp, size: int, smaller: int) -> None:
-    shape = op.output.type.get_shape() if isinstance(op.output.type, TensorType) else ()
-    vector = len(shape) == 1 and op.output.type.element_type == DType.of("int64").ir and shape[0] <= 8
+    ty = op.output.type
+    if not isinstance(ty, TensorType):
+        return
+    shape = ty.get_shape()
+    vector = len(shape) == 1 and ty.element_type == DType.of("int64").ir and shape[0] <= 8
     if size not in shape and not vector:
         return
     array = op.array()

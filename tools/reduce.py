@@ -79,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, stdout: TextIO, stdin: TextIO | None = None, stderr: TextIO | None = None) -> int:
     """Reduce and print the test; returns the exit status."""
-    stdin, stderr = stdin or sys.stdin, stderr or sys.stderr
+    stdin = sys.stdin if stdin is None else stdin
+    stderr = sys.stderr if stderr is None else stderr
     from sardonyx.passes.context import make_context
     from sardonyx.passes.pipeline import format, parse
     from sardonyx.passes.registry import load_file

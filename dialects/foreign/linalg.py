@@ -132,6 +132,6 @@ def _reduce(ctx: EvalContext, op: linalg.ReduceOp, *operands: Array) -> Sequence
     result = out.copy()
     for point in np.ndindex(source.shape):
         place = tuple(i for axis, i in enumerate(point) if axis not in dims)
-        (value,) = ctx.run_block(op.body.block, [np.asarray(source[point]), np.asarray(result[place])])
+        (value,) = ctx.run_block(op.region.block, [np.asarray(source[point]), np.asarray(result[place])])
         result[place] = value
     return [result]

@@ -206,6 +206,34 @@ def test_linalg_and_tensor():
     assert sliced.tolist() == [5, 7, 10, 12]
 
 
+NAMED = """func.func @main(%x: !T, %y: !T) -> (!T, tensor<2xf32>, tensor<4x3xf32>, !T) {
+  %c = arith.constant 1.5 : f32
+  %e = tensor.empty() : !T
+  %0 = linalg.mul ins(%x, %y : !T, !T) outs(%e : !T) -> !T
+  %1 = linalg.max ins(%0, %y : !T, !T) outs(%e : !T) -> !T
+  %i = tensor.splat %c : tensor<2xf32>
+  %2 = linalg.reduce ins(%1 : !T) outs(%i : tensor<2xf32>) dimensions = [1]
+    (%a: f32, %acc: f32) {
+      %s = arith.addf %a, %acc : f32
+      linalg.yield %s : f32
+    }
+  %3 = tensor.concat dim(0) %x, %y : (!T, !T) -> tensor<4x3xf32>
+  %g = tensor.empty() : !T
+  %4 = linalg.broadcast ins(%2 : tensor<2xf32>) outs(%g : !T) dimensions = [1]
+  func.return %1, %2, %3, %4 : !T, tensor<2xf32>, tensor<4x3xf32>, !T
+}""".replace("!T", "tensor<2x3xf32>")
+
+
+def test_named_ops_of_linalg():
+    rng = np.random.default_rng(1)
+    x, y = (rng.normal(size=(2, 3)).astype(np.float32) for _ in range(2))
+    largest, sums, joined, spread = sardonyx.parse(NAMED).evaluate([x, y])
+    np.testing.assert_array_equal(largest, np.maximum(x * y, y))
+    np.testing.assert_allclose(sums, largest.sum(1) + 1.5, rtol=1e-5)
+    np.testing.assert_array_equal(joined, np.concatenate([x, y]))
+    np.testing.assert_array_equal(spread, np.broadcast_to(sums[:, None], (2, 3)))
+
+
 def test_what_has_no_semantics_says_so():
     with pytest.raises(sardonyx.UnsupportedError, match=r"math\.exp has no reference semantics"):
         value("  %r = math.exp %a : f32", 1.0, types="%a: f32", result="f32")
