@@ -106,6 +106,7 @@ def _export(model: Any, args: tuple[Any, ...], options: Options, journal: Journa
         if n in (options.output_names or []):
             axes[n] = axis_names(n, entry)
     made = ONNXProgram(translated.graph, program, options, inputs=_flattener(flat, translated.inputs), output_axes=axes)
+    made.baked = frozenset(translated.baked)
     with journal.step("optimize and write"):
         made.finish()
     journal.counted(flat, made)

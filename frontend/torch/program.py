@@ -51,6 +51,8 @@ class ONNXProgram:
         self._optimized = False
         self._graph: ModelGraph | None = None
         self._model: OnnxModel | None = None
+        self.baked: frozenset[str] = frozenset()
+        """Parameters of which the graph has only what was computed of them (the gates of recurrent layers in order)."""
         self.report: str = ""
         """The report of the export, in Markdown."""
 
@@ -161,9 +163,16 @@ class ONNXProgram:
         """Give parameters and buffers other contents, by name; names that the graph has not are ignored.
 
         Raises:
-            InvalidArgumentError: A tensor has another shape or dtype.
+            InvalidArgumentError: A tensor has another shape or dtype, or belongs to a recurrent layer, whose weights
+                stand in the model in another order.
         """
         with export_errors():
+            fixed = sorted(self.baked & set(state_dict))
+            if fixed:
+                raise invalid(
+                    f"'{fixed[0]}' cannot be replaced: the model has it in another order",
+                    hint="give the weights to the module, and export that again",
+                )
             store = self._source.store
             for op in list(main_function(self._source.module).body.block.ops):
                 if not isinstance(op, ConstantOp):

@@ -28,6 +28,10 @@ class Recorder(Trace):
         """Where the node that is being translated comes from."""
         self.arrays: dict[SSAValue, np.ndarray] = {}
         """The contents of parameters and buffers."""
+        self.names: dict[SSAValue, str] = {}
+        """Their names."""
+        self.baked: set[str] = set()
+        """Those of which something was computed here and now, so that they cannot be replaced later."""
         self.buffers: dict[str, Tensor] = {}
         """The states, with their first contents."""
 
@@ -48,12 +52,16 @@ class Recorder(Trace):
             op = ConstantOp.of_weight(self.store.insert(weight), location)
         self.append_to_root(op)
         self.arrays[op.output] = array
+        self.names[op.output] = name
         return Tensor.of_value(self, op.output)
 
     def known(self, tensor: Tensor) -> Tensor:
         """A parameter or buffer as an eager tensor, so that what is made of it is computed now; others as they are."""
         array = self.arrays.get(tensor.value) if tensor.is_traced else None
-        return tensor if array is None else Tensor.of_array(array)
+        if array is None:
+            return tensor
+        self.baked.add(self.names[tensor.value])
+        return Tensor.of_array(array)
 
     def buffer(self, name: str, array: np.ndarray) -> Tensor:
         """A buffer that the model writes: a state, which begins with a copy of these contents; returns what it holds

@@ -56,7 +56,8 @@ class Translated:
     inputs: list[Slot]
     constants: dict[int, Any] = field(default_factory=dict)
     """User outputs that are no tensors, by their place."""
-    missing: list[str] = field(default_factory=list)
+    baked: set[str] = field(default_factory=set)
+    """Parameters that cannot be replaced: the graph has what was computed of them."""
 
 
 class Translator:
@@ -127,7 +128,7 @@ class Translator:
         names += [f"state_out_{number}" for number in range(len(written))]
         set_outputs(self.recorder.module, [*outputs, *written], names)
         graph = ModelGraph(self.recorder.module, self.recorder.store, self.recorder.buffers)
-        return Translated(graph, slots, constants)
+        return Translated(graph, slots, constants, self.recorder.baked)
 
     def spec(self, slot: Slot, node: Any) -> TensorSpec:
         """An input's name, dtype and dims."""

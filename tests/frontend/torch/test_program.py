@@ -75,6 +75,13 @@ def test_other_weights(net, program):
         made.apply_weights({"scale": torch.zeros(2)})
 
 
+def test_weights_of_recurrent_layers_are_not_replaced_in_silence():
+    layer = torch.nn.LSTM(2, 3)
+    made = sx.export(layer, (torch.rand(4, 1, 2),))
+    with pytest.raises(sx.InvalidArgumentError, match="'bias_hh_l0' cannot be replaced"):
+        made.apply_weights(layer.state_dict())
+
+
 def test_dims_get_other_names(net):
     made = sx.export(net, (torch.rand(3, 16),), dynamic_shapes=({0: "batch"},))
     made.rename_axes({"batch": "rows"})
