@@ -137,7 +137,13 @@ def _add_work(add: _Add) -> None:
 
 
 def _add_output(add: _Add) -> None:
-    add("-t", "--target", default="mlir", metavar="TARGET", help="mlir (default), kernel, llvm-ir, asm, obj, onnx, ...")
+    add(
+        "-t",
+        "--target",
+        default="mlir",
+        metavar="TARGET",
+        help="mlir (default), kernel, mlir-upstream, llvm-ir, asm, obj, onnx, ...",
+    )
     add(
         "--target-cpu",
         metavar="CPU",

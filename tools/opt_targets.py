@@ -61,6 +61,15 @@ def _kernel(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Outp
     return print_module(lowered, options)
 
 
+def _upstream(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output:
+    from sardonyx.backends.llvm.lowering.graph import lower_graph
+    from sardonyx.backends.llvm.upstream import to_upstream
+
+    converted = to_upstream(lower_graph(module, options.target()).module)
+    converted.verify()
+    return print_module(converted, options)
+
+
 def _generated(module: ModuleOp, options: PrintOptions) -> tuple[ModuleText, str]:
     """The generated module, and its text."""
     from sardonyx.backends.llvm.codegen.debug import with_lines
@@ -110,6 +119,9 @@ def _onnx(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Output
 TARGETS: dict[str, TargetEntry] = {
     "mlir": TargetEntry("the module as MLIR text", False, _mlir),
     "kernel": TargetEntry("the kernel level: kernels and the plan, as MLIR text", False, _kernel),
+    "mlir-upstream": TargetEntry(
+        "the kernels as func, scf, memref, arith and math, for MLIR's own tools", False, _upstream
+    ),
     "llvm-ir": TargetEntry("LLVM IR for this machine, or --target-cpu", False, _llvm_ir),
     "asm": TargetEntry("assembly for this machine, or --target-cpu", False, _asm),
     "obj": TargetEntry("an object file for this machine, or --target-cpu", True, _object),

@@ -21,7 +21,7 @@ from sardonyx.passes import registry
         (["-p", "fold-constants{max-bytes=many}"], "max-bytes: int"),
         (["-p", "cse,,cse"], "column 5"),
         (["-t", "llvm"], "did you mean 'llvm-ir'?"),
-        (["-t", "qqq"], "targets: mlir, kernel, llvm-ir, asm, obj, onnx"),
+        (["-t", "qqq"], "targets: mlir, kernel, mlir-upstream, llvm-ir, asm, obj, onnx"),
         (["--print-ir-after=remove-dead-node"], "did you mean 'remove-dead-nodes'?"),
         (["--statistic"], "did you mean '--statistics'?"),
         (["--stat"], "unrecognized arguments"),
@@ -67,7 +67,7 @@ def test_lists(model: Path):
     everything = run_opt("--list-passes=all").out
     assert "\ncanonicalize\n    of xDSL\n" in everything
     assert [line.split()[0] for line in run_opt("--list-targets").out.splitlines()] == [
-        "mlir", "kernel", "llvm-ir", "asm", "obj", "onnx",
+        "mlir", "kernel", "mlir-upstream", "llvm-ir", "asm", "obj", "onnx",
     ]  # fmt: skip
     assert re.fullmatch(r"sardonyx-opt \d+\.\d+\.\d+\n", run_opt("--version").out)
 
