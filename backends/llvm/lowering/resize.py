@@ -24,7 +24,7 @@ from sardonyx.backends.llvm.lowering.resize_table import (
     run_table,
 )
 from sardonyx.dialects.attributes import Shape, dims_of, dtype_of
-from sardonyx.dialects.dims import Dim
+from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.dtypes import DType, bool_, float32, float64, int64
 from sardonyx.dialects.kernel.spread import SpreadOp
 from sardonyx.dialects.sx.resample import Sampling
@@ -127,9 +127,18 @@ def _stretches(plan: Plan, op: ResizeOp) -> list[Stretch]:
         if crop and op.roi is not None:
             roi = (plan.buffer(op.roi), dtype_of(op.roi), i, len(axes) + i)
         known = None if op.scales is None else known_floats(op.scales)
+        if _stays(op, dims[a], out[a], None if known is None else known[i]):
+            continue
         repeats = None if known is None else repeats_by(op, known[i])
         found.append(Stretch(a, size, plan.dim(out[a]), scales[i], roi, repeats))
     return found
+
+
+def _stays(op: ResizeOp, size: Dim, count: Dim, scale: float | None) -> bool:
+    """Whether an axis certainly keeps its elements: it has one scale, and every coordinate is that of its element."""
+    if op.attr("coordinate_transformation_mode") == "tf_crop_and_resize" or equal(size, count) is not Proof.PROVED:
+        return False
+    return scale == 1.0 if op.scales is not None else op.attr("keep_aspect_ratio_policy") == "stretch"
 
 
 def _by_scales(
