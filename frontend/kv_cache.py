@@ -22,6 +22,7 @@ from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.module import input_names, main_function, output_names, output_values, set_outputs
 from sardonyx.dialects.sx.concat import ConcatOp
 from sardonyx.dialects.sx.state import CacheAppendOp, CacheOp, CacheReadOp, full_message
+from sardonyx.dialects.sx.unary import IdentityOp
 from sardonyx.dialects.types import is_tensor
 from sardonyx.errors import FailedPreconditionError, InvalidArgumentError
 from sardonyx.frontend.spec import TensorSpec
@@ -212,7 +213,15 @@ def attach(module: ModuleOp, cache: KVCache, pairs: Mapping[str, str] | None) ->
             assert first is not None
             main_function(module).body.block.insert_op_before(read, first)
             pair.argument.replace_all_uses_with(read.output)
+    presents = [v for n, v in zip(output_names(module), output_values(module)) if n in {p.present for p in found}]
     _drop(module, {p.past for p in found}, {p.present for p in found})
+    for value in presents:
+        op = value.owner
+        while isinstance(op, IdentityOp) and op.output.first_use is None:
+            before = op.operands[0].owner
+            op.detach()
+            op.erase()
+            op = before
 
 
 def _find(module: ModuleOp, named: Mapping[str, str] | None) -> list[_Pair]:
@@ -248,6 +257,8 @@ def _find(module: ModuleOp, named: Mapping[str, str] | None) -> list[_Pair]:
 
 def _pair(inputs: Mapping[str, BlockArgument], present: str, value: SSAValue) -> _Pair | None:
     op = value.owner
+    while isinstance(op, IdentityOp):
+        op = op.operands[0].owner
     if not isinstance(op, ConcatOp) or len(op.inputs) != 2 or op.parent_op() is None:
         return None
     held, new = op.inputs

@@ -10,7 +10,7 @@ from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
 from sardonyx.dialects.sx.quantize_linear import DequantizeLinearOp
-from sardonyx.dialects.sx.state import StateOp
+from sardonyx.dialects.sx.state import CacheOp, StateOp
 from sardonyx.passes.bind_caches import bind_caches
 from sardonyx.passes.channels_last import ChannelsLastPass
 from sardonyx.passes.decompose_batch_norm import DecomposeBatchNormPass
@@ -43,7 +43,7 @@ def with_explicit_state(module: ModuleOp) -> ModuleOp:
 
     Behind the graph's own inputs come those of `bind_caches`, then those of `explicit-state`.
     """
-    if not any(isinstance(op, StateOp) for op in module.walk()):
+    if not any(isinstance(op, StateOp) and not (isinstance(op, CacheOp) and op.memory[0]) for op in module.walk()):
         return module
     copy = located_copy(module)
     bind_caches(copy)

@@ -13,7 +13,7 @@ from sardonyx.frontend.functions.creation import arange
 from sardonyx.frontend.functions.elementwise import where
 from sardonyx.frontend.functions.joining import concat
 from sardonyx.frontend.functions.linalg import matmul
-from sardonyx.frontend.functions.shape import expand, reshape, transpose
+from sardonyx.frontend.functions.shape import reshape, transpose
 from sardonyx.frontend.nn.layers import Linear
 from sardonyx.frontend.nn.module import Module
 from sardonyx.frontend.tensor import Tensor
@@ -28,7 +28,7 @@ def scaled_dot_product_attention(
     """`softmax(q k' scale + mask) v` for q [..., m, size], k [..., n, size], v [..., n, size].
 
     Args:
-        q: What asks.
+        q: What asks; with four axes it may have more heads than k and v, several to each of theirs.
         k: What is asked.
         v: What is answered.
         mask: Added to the scores; or a tensor of bools, false where nothing is to be seen.
@@ -42,7 +42,7 @@ def scaled_dot_product_attention(
     if scale is None and not isinstance(size, int):
         raise InvalidArgumentError("attention: the last extent is dynamic; give a scale")
     factor = float(size) ** -0.5 if scale is None else scale
-    scores = matmul(q, transpose(k, [*range(k.ndim - 2), k.ndim - 1, k.ndim - 2])) * factor
+    scores = _product(q, transpose(k, [*range(k.ndim - 2), k.ndim - 1, k.ndim - 2])) * factor
     if causal:
         rows, columns = q.shape[-2], k.shape[-2]
         last = reshape(arange(0, rows, dtype=int64), (-1, 1)) + (columns - rows)
@@ -51,7 +51,18 @@ def scaled_dot_product_attention(
     if mask is not None:
         is_bool = getattr(mask, "dtype", None) is not None and str(mask.dtype) == "bool"
         scores = where(mask, scores, np.array(-np.inf, scores.dtype.numpy)) if is_bool else scores + mask
-    return matmul(softmax(scores, axis=-1), v)
+    return _product(softmax(scores, axis=-1), v)
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """`a b` for a [batch, heads, m, k] and b [batch, fewer heads, k, n]: neighbouring heads share one of b, of which no
+    copy is made."""
+    if a.ndim != 4 or b.ndim != 4 or a.shape[1] == b.shape[1]:
+        return matmul(a, b)
+    batch, heads, rows, inner = a.shape
+    few = b.shape[1]
+    joined = reshape(a, (batch, few, (heads // few) * rows, inner))
+    return reshape(matmul(joined, b), (batch, heads, rows, b.shape[3]))
 
 
 class MultiheadAttention(Module):
@@ -88,20 +99,12 @@ class MultiheadAttention(Module):
         if past is not None:
             k, v = concat([past[0], k], axis=2), concat([past[1], v], axis=2)
         present = (k, v)
-        if self.kv_heads != self.heads:
-            k, v = self._repeated(k), self._repeated(v)
         y = scaled_dot_product_attention(q, k, v, mask, self.causal)
         merged = reshape(transpose(y, (0, 2, 1, 3)), (x.shape[0], x.shape[1], -1))
         return (self.out(merged), present) if past is not None or with_cache else self.out(merged)
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return transpose(reshape(x, (x.shape[0], x.shape[1], heads, -1)), (0, 2, 1, 3))
-
-    def _repeated(self, x: Tensor) -> Tensor:
-        times = self.heads // self.kv_heads
-        batch, heads, rows, size = x.shape
-        wide = expand(reshape(x, (batch, heads, 1, rows, size)), (batch, heads, times, rows, size))
-        return reshape(wide, (batch, heads * times, rows, size))
 
     def extra(self) -> str:
         return f"heads={self.heads}, kv_heads={self.kv_heads}, causal={self.causal}"

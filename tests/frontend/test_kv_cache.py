@@ -131,6 +131,24 @@ def test_the_past_is_read_too():
         total += x[0]
 
 
+def test_a_model_that_was_exported_and_heads_that_share_keys(tmp_path: Path):
+    attention = sx.nn.MultiheadAttention(16, 4, 2, causal=True)
+
+    def fn(x: sx.Tensor, pk: sx.Tensor, pv: sx.Tensor) -> dict[str, sx.Tensor]:
+        y, (k, v) = attention(x, past=(pk, pv))
+        return {"y": y, "k": sx.identity(k), "v": v}
+
+    sx.trace(fn, "x: f32[1,n,16], pk: f32[1,2,past,4], pv: f32[1,2,past,4]").graph.export_onnx(tmp_path / "m.onnx")
+    graph = sx.OnnxModel.open(str(tmp_path / "m.onnx")).compile()
+    graph.attach_kv_cache(8)
+    graph.finalize()
+    assert graph.input_names() == ["x"] and not [n for n in graph.compiled.sizes.launches if n.startswith("gather")]
+    x = sx.asarray(np.random.default_rng(0).normal(size=(1, 6, 16)).astype(np.float32))
+    whole = attention(x)
+    for begin, end in ((0, 4), (4, 5), (5, 6)):
+        np.testing.assert_allclose(graph.run([x[:, begin:end]])[0], whole[:, begin:end], rtol=1e-5, atol=1e-6)
+
+
 def test_what_is_no_cache():
     graph = sx.trace(lambda x, past: {"y": x + 1, "present": past * 2}, "x: f32[n], past: f32[rows]").graph
     with pytest.raises(InvalidArgumentError, match="no output of the graph is an input with rows appended") as caught:

@@ -164,7 +164,10 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
     """
+    from sardonyx.backends.llvm.prepare import with_explicit_state
+
     load_families()
+    module = with_explicit_state(module)
     refuse(module)
     module, origins = expand(module)
     try:

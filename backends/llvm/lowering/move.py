@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from sardonyx.backends.llvm.lowering.builder import IndexLike
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region, row_major
-from sardonyx.backends.llvm.lowering.strided import find, give
+from sardonyx.backends.llvm.lowering.strided import give
 from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.sx.concat import ConcatOp, SplitOp
@@ -28,7 +28,7 @@ def _transpose(plan: Plan, op: TransposeOp) -> None:
     dims = dims_of(op.data)
     perm = op.attr("perm")
     perm = tuple(reversed(range(len(dims)))) if perm is None else perm
-    there = find(plan, op.data)
+    there = plan.strided.get(op.data)
     if there is not None:
         give(plan, op.output, there.permuted(perm))
         return
