@@ -202,3 +202,25 @@ def test_a_profile_counts_what_loops_launch():
     few = graph.compiled.kernels_launched - before
     graph.run([np.array(6), V])
     assert graph.compiled.kernels_launched - before - few > few
+
+
+def test_an_op_in_a_branch_that_the_reference_runs_takes_the_branch_there_and_what_it_reads():
+    graph = sx.OnnxModel.from_proto(
+        parse("""g (float[n] x, string[k] s) => (string[k] s2, float[n] z, float[r,n] w) {
+          zero = Constant<value=float {0.0}>()
+          two = Constant<value=int64 {2}>()
+          y = Mul(x, x)
+          total = ReduceSum<keepdims=0>(y)
+          c = Greater(total, zero)
+          s2 = If(c) <then_branch = t () => (o) { o = StringConcat(s, s) },
+                      else_branch = e () => (o) { o = Identity(s) }>
+          z = If(c) <then_branch = t2 () => (o) { o = Neg(y) }, else_branch = e2 () => (o) { o = Add(y, total) }>
+          w = Loop(two, c) <body = b (int64 i, bool ci) => (bool co, float[n] r) { co = Identity(c) r = Add(y, z) }>
+        }""")
+    ).compile()  # fmt: skip
+    graph.finalize(fallback=True)
+    assert [fallback.op for fallback in graph.compiled.fallbacks] == ["sx.if"]
+    for x in (V, 0 * V):
+        feeds = [x, np.array(["a", "b"], object)]
+        for a, b in zip(graph.run(feeds), graph.evaluate(feeds), strict=True):
+            assert np.asarray(a).tolist() == np.asarray(b).tolist()
