@@ -1,9 +1,10 @@
 """Products of dequantised operands, before the graph is lowered: as products of the integers themselves, scaled behind.
 
 `(x - zx) sx` times `(w - zw) sw`, summed, is the sum of the integers' products times `sx sw`: exact up to the one
-rounding of that factor, where the sum of floats rounds each term. It holds for convolutions and matrix products of bytes
-whose data have one scale and whose constant weights have one, or one for each result channel. Other constant weights
-that are dequantised become constants of floats, where a product has so many rows that it does not wait for memory.
+rounding of that factor, where the sum of floats rounds each term. It holds for convolutions and matrix products of
+bytes whose data have one scale and whose constant weights have one, or one for each result channel. Other constant
+weights that are dequantised become constants of floats; or, where a product has so few rows that it waits for memory,
+they are dequantised where they are read (lowering/matmul_weights.py).
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from sardonyx.backends.llvm.expand import Builder, known
+from sardonyx.backends.llvm.lowering.matmul_weights import STEP, MatMulWeightsOp, stored_weights
 from sardonyx.backends.llvm.lowering.quantize import ONE, FactorOp, view
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim
-from sardonyx.dialects.dtypes import float32, int8, uint8
+from sardonyx.dialects.dtypes import SMALL_INTEGERS, float32, int8, uint8
 from sardonyx.dialects.evaluate import EvalContext
 from sardonyx.dialects.sx.binary import AddOp
 from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.matmul import GemmOp, MatMulOp
 from sardonyx.dialects.sx.quantize_integer import ConvIntegerOp, MatMulIntegerOp
-from sardonyx.dialects.sx.quantize_linear import DequantizeLinearOp
+from sardonyx.dialects.sx.quantize_linear import REAL, DequantizeLinearOp
+from sardonyx.dialects.sx.transpose import TransposeOp
 from sardonyx.dialects.types import is_tensor
 
 Array = np.ndarray[Any, Any]
+STORED = (int8, uint8, *SMALL_INTEGERS)
 ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
@@ -55,7 +59,7 @@ def rewrite_dequantized(module: ModuleOp) -> None:
         if made is not None:
             Rewriter.replace_op(op, [], [made])
     for op in reversed(list(module.walk())):
-        if isinstance(op, DequantizeLinearOp) and not any(op.output.uses):
+        if isinstance(op, DequantizeLinearOp | TransposeOp) and not any(op.output.uses):
             Rewriter.erase_op(op)
 
 
@@ -75,16 +79,16 @@ def dequantised(value: SSAValue) -> Dequantised | None:
     return Dequantised(op.x, op.x_scale, op.x_zero_point, axis)
 
 
-def _folded(b: Builder, value: SSAValue) -> SSAValue:
-    """A dequantised constant as a constant; other values as they are."""
+def _folded(value: SSAValue) -> Array | None:
+    """The contents of a dequantised constant; None where the value is none."""
     op = value.owner
     if not isinstance(op, DequantizeLinearOp):
-        return value
+        return None
     arrays = [None if s is None else known(s) for s in op.slots]
     if any(a is None and s is not None for a, s in zip(arrays, op.slots, strict=True)):
-        return value
+        return None
     arrays += [None] * (3 - len(arrays))
-    return b.constant(np.asarray(op.evaluate(EvalContext({}), *arrays)[0]))
+    return np.asarray(op.evaluate(EvalContext({}), *arrays)[0])
 
 
 def _points(b: Builder, one: Dequantised) -> SSAValue | None:
@@ -100,10 +104,7 @@ def _conv(b: Builder, op: ConvOp) -> SSAValue | None:
     x, w = dequantised(op.x), dequantised(op.w)
     constant = w is not None and known(w.data) is not None
     if x is None or w is None or not constant or x.axis is not None or w.axis not in (None, 0):
-        folded = _folded(b, op.w)
-        if folded is not op.w:
-            op.operands[1] = folded
-        return None
+        return _or_folded(b, op, None, op.w)
     attributes = {name: op.attr(name) for name in ATTRIBUTES}
     sums = b.add(ConvIntegerOp, x.data, w.data, _points(b, x), _points(b, w), **attributes)
     ones = [ONE] * (len(dims_of(op.w)) - 2)
@@ -113,13 +114,26 @@ def _conv(b: Builder, op: ConvOp) -> SSAValue | None:
 
 
 def _matmul(b: Builder, op: MatMulOp) -> SSAValue | None:
-    return _product(b, op, op.lhs, op.rhs, rows=Dim.product(dims_of(op.lhs)[:-1]))
+    rows, transposed = Dim.product(dims_of(op.lhs)[:-1]), op.rhs.owner
+    if isinstance(transposed, TransposeOp) and transposed.attr("perm") == (1, 0):
+        made = _product(b, op.lhs, transposed.data, rows, True)
+        folded = _folded(transposed.data) if made is None else None
+        if folded is not None:
+            op.operands[1] = b.constant(np.ascontiguousarray(folded.T))
+        return made
+    return _or_folded(b, op, _product(b, op.lhs, op.rhs, rows), op.rhs)
 
 
-def _product(
-    b: Builder, op: Any, left: SSAValue, right: SSAValue, rows: Dim, transposed: bool = False
-) -> SSAValue | None:
-    """The sums of a matrix product, scaled; None where the operands are not bytes, and then a weight is folded."""
+def _or_folded(b: Builder, op: Any, made: SSAValue | None, weights: SSAValue) -> SSAValue | None:
+    """What was made of a product; if nothing was, its dequantised constant weights become a constant."""
+    folded = _folded(weights) if made is None else None
+    if folded is not None:
+        op.operands[1] = b.constant(folded)
+    return made
+
+
+def _product(b: Builder, left: SSAValue, right: SSAValue, rows: Dim, transposed: bool = False) -> SSAValue | None:
+    """The matrix product of bytes, scaled, or that of floats with weights of few bits; None where it is none such."""
     x, w = dequantised(left), dequantised(right)
     if len(dims_of(right)) != 2:
         return None
@@ -127,20 +141,49 @@ def _product(
     columns = 0 if transposed else 1
     if x is None or w is None or array is None or x.axis is not None or w.axis not in (None, columns):
         few = rows.static_value is None or rows.static_value <= FEW_ROWS
-        if not few or transposed:
-            folded = _folded(b, right)
-            if folded is not right:
-                op.operands[1] = folded
-        return None
+        return _of_weights(b, left, right, transposed) if few else None
     data = b.constant(np.ascontiguousarray(array.T)) if transposed else w.data
     sums = b.add(MatMulIntegerOp, x.data, data, _points(b, x), _points(b, w))
     return b.add(FactorOp, sums, view(b, x.scale, ()), w.scale if w.axis is not None else view(b, w.scale, ()))
 
 
+def _of_weights(b: Builder, left: SSAValue, right: SSAValue, transposed: bool) -> SSAValue | None:
+    """The product with weights that are dequantised where they are read; None where they are none such."""
+    op = right.owner
+    if not isinstance(op, DequantizeLinearOp) or dtype_of(op.output) not in REAL or dtype_of(op.x) not in STORED:
+        return None
+    arrays = [known(op.x), known(op.x_scale), known(op.x_zero_point)]
+    if arrays[0] is None or arrays[1] is None or (arrays[2] is None and op.x_zero_point is not None):
+        return None
+    weights, shape = arrays[0], arrays[0].shape
+    along = 1 if transposed else 0
+    parameters: list[Array] = []
+    for array in (arrays[1], arrays[2]):
+        given = np.zeros(arrays[1].shape, np.float32) if array is None else array.astype(np.float32)
+        if given.size > 1 and given.ndim == 1:
+            if op.channel_axis(2) == along:
+                return None
+            given = given[:, None] if transposed else given[None]
+        elif given.size > 1 and op.channel_axis(2) != along:
+            return None
+        lines = given.T if transposed else given
+        parameters.append(lines if given.size > 1 else given.reshape(1, 1))
+    weights = weights.T if transposed else weights
+    depth, columns = weights.shape
+    blocks = len(parameters[0])
+    block = op.attr("block_size") if parameters[0].size > 1 and op.attr("block_size") else depth
+    if not shape[along] or depth != blocks * block or block % STEP or not columns:
+        return None
+    stored, off, bits = stored_weights(weights, dtype_of(op.x))
+    scales, zeros = (np.ascontiguousarray(np.broadcast_to(p, (blocks, columns))) for p in parameters)
+    inputs = [b.constant(np.ascontiguousarray(a)) for a in (stored, scales, zeros - np.float32(off))]
+    return b.add(MatMulWeightsOp, left, *inputs, bits=bits)
+
+
 def _gemm(b: Builder, op: GemmOp) -> SSAValue | None:
     if op.attr("transA") or op.attr("alpha") != 1 or (op.c is not None and op.attr("beta") != 1):
         return None
-    sums = _product(b, op, op.a, op.b, dims_of(op.a)[0], bool(op.attr("transB")))
+    sums = _or_folded(b, op, _product(b, op.a, op.b, dims_of(op.a)[0], bool(op.attr("transB"))), op.b)
     return sums if sums is None or op.c is None else b.add(AddOp, sums, op.c)
 
 

@@ -41,6 +41,7 @@ FAMILIES = (
     "tfidf",
     "matmul",
     "matmul_integer",
+    "matmul_weights",
     "quantize",
     "quantize_product",
     "conv",

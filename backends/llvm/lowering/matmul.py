@@ -30,6 +30,8 @@ PANELS_PER_BLOCK = 8
 PACK_ROWS, PACK_COLUMNS, PACK_SIZE = 24, 192, 4096
 """From so many rows of A, columns of B (where there are several matrices) and elements of B on, B is packed by a
 kernel: as it is, its rows lie far apart, often in the same sets of the cache."""
+ROWS_THAT_WAIT = 4
+"""Up to so many rows a product takes as long as its constant B takes to come from memory."""
 UNITS = 16
 """As many units of work as a product is cut into at least, if it is large enough."""
 SMALLEST_UNIT = 1 << 19
@@ -188,7 +190,8 @@ def cut(m: int | None, n: int | None, k: int | None, packed: int | None) -> Cut:
 
 def panels_of(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:
     """The right-hand matrices of a tensor in the panels that the tiles read, for products of m rows each: packed now
-    for a constant, else by a kernel where that pays. 16-bit floats are widened. None where B is better read as it is.
+    for a constant, else by a kernel where that pays. 16-bit floats are widened, but where few rows wait for a constant
+    to come from memory. None where B is better read as it is.
     """
     dims = dims_of(value)
     k, n = (dims[-1], dims[-2]) if transpose else (dims[-2], dims[-1])
@@ -199,9 +202,11 @@ def panels_of(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool
         array = array.swapaxes(-1, -2) if transpose else array
         if not array.size or dtype.bits < 16:
             return None
-        array = array.astype(wide.numpy, copy=False).reshape(-1, *array.shape[-2:])
+        few = m.static_value is not None and m.static_value <= ROWS_THAT_WAIT
+        held = dtype if few else wide
+        array = array.astype(held.numpy, copy=False).reshape(-1, *array.shape[-2:])
         packed = pack_columns(array, width)
-        return Matrix(plan.constant_array(packed, wide), Dim.of(width), Dim.of(1), width)
+        return Matrix(plan.constant_array(packed, held), Dim.of(width), Dim.of(1), width)
     if dtype.bits < 16 or not _pays(dtype, m, n, k, len(dims) > 2, transpose):
         return None
     strides = (Dim.of(1), k) if transpose else (n, Dim.of(1))

@@ -85,7 +85,7 @@ def test_weights_that_are_dequantised_alone_become_constants() -> None:
     filters = RNG.integers(-8, 8, (6, 10, 3, 3)).astype(sx.int4.numpy)
     data = RNG.normal(size=(1, 10, 6, 6)).astype(np.float32)
     assert "dequantize" not in check(lambda x, w: sx.conv(x, sx.dequantize_linear(w, 0.5)), data, [filters])
-    rows = RNG.normal(size=(30, 24)).astype(np.float32)
+    rows = RNG.normal(size=(30, 24)).astype(np.float32)  # many
     matrix = RNG.integers(-8, 8, (24, 9)).astype(sx.int4.numpy)
     scales = RNG.uniform(0.1, 1, (3, 9)).astype(np.float32)
 
@@ -103,3 +103,43 @@ def test_what_is_also_read_elsewhere_is_dequantised_for_that() -> None:
         return real + real @ sx.dequantize_linear(w, 0.01)
 
     assert "matmul_integer" in check(fn, ROWS, [weights])
+
+
+@pytest.mark.parametrize("dtype", [sx.int4, sx.uint4, sx.uint2, sx.int8, sx.uint8], ids=str)
+def test_few_rows_read_the_weights_as_they_are(dtype: sx.DType) -> None:
+    """Blocks of k, in the order of columns and of rows, and one scale for a column; with zero points or not."""
+    top = 1 << dtype.bits
+    low = -top // 2 if dtype.kind == "i" else 0
+    matrix = RNG.integers(low, low + top, (32, 19)).astype(dtype.numpy)
+    blocks, lines = RNG.uniform(0.1, 1, (4, 19)).astype(np.float32), RNG.uniform(0.1, 1, 19).astype(np.float32)
+    points = RNG.integers(low, low + top, (4, 19)).astype(dtype.numpy)
+
+    def in_blocks(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor, zero: sx.Tensor) -> sx.Tensor:
+        return sx.relu(x @ sx.dequantize_linear(w, scale, zero, axis=0, block_size=8) + np.ones(19, np.float32))
+
+    def turned(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor, zero: sx.Tensor) -> sx.Tensor:
+        return x @ sx.transpose(sx.dequantize_linear(w, scale, zero, axis=1, block_size=8), (1, 0))
+
+    def gemm(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor) -> sx.Tensor:
+        return sx.gemm(x, sx.dequantize_linear(w, scale, axis=0), np.ones(19, np.float32), trans_b=True)
+
+    for fn, rows, weights, dims in (
+        (in_blocks, 1, [matrix, blocks, points], None),
+        (turned, 6, [a.T.copy() for a in (matrix, blocks, points)], ("n", 32)),
+        (gemm, 3, [matrix.T.copy(), lines], None),
+    ):
+        x = RNG.normal(size=(rows, 32)).astype(np.float32)
+        names = check(fn, x, weights, dims)
+        assert "matmul_weights" in names and "dequantize" not in names and "transpose" not in names
+
+
+def test_weights_whose_blocks_are_no_steps_are_dequantised_once() -> None:
+    matrix = RNG.integers(-8, 8, (6, 9)).astype(sx.int4.numpy)
+    scales = RNG.uniform(0.1, 1, (2, 9)).astype(np.float32)
+    x = RNG.normal(size=(2, 6)).astype(np.float32)
+
+    def fn(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor) -> sx.Tensor:
+        return x @ sx.dequantize_linear(w, scale, axis=0, block_size=3)
+
+    names = check(fn, x, [matrix, scales])
+    assert "dequantize" not in names and "weights" not in names
