@@ -53,13 +53,9 @@ if TYPE_CHECKING:
         SardonyxError as SardonyxError,
         UnsupportedError as UnsupportedError,
     )
-    from sardonyx.frontend.export import (
-        OperatorExportTypes as OperatorExportTypes,
-        TrainingMode as TrainingMode,
-        export as export,
-    )
     from sardonyx.frontend import (
         layers as layers,
+        linalg as linalg,
         nn as nn,
     )
     from sardonyx.frontend.compiled import (
@@ -76,6 +72,11 @@ if TYPE_CHECKING:
         parse as parse,
         register_evaluator as register_evaluator,
         run_pipeline as run_pipeline,
+    )
+    from sardonyx.frontend.export import (
+        OperatorExportTypes as OperatorExportTypes,
+        TrainingMode as TrainingMode,
+        export as export,
     )
     from sardonyx.frontend.functions.activation import (
         celu as celu,
@@ -99,6 +100,13 @@ if TYPE_CHECKING:
         softsign as softsign,
         swish as swish,
         thresholded_relu as thresholded_relu,
+    )
+    from sardonyx.frontend.functions.constants import (
+        e as e,
+        inf as inf,
+        nan as nan,
+        newaxis as newaxis,
+        pi as pi,
     )
     from sardonyx.frontend.functions.control import (
         cond as cond,
@@ -133,6 +141,11 @@ if TYPE_CHECKING:
         finfo as finfo,
         iinfo as iinfo,
         isdtype as isdtype,
+    )
+    from sardonyx.frontend.functions.differences import (
+        diff as diff,
+        isin as isin,
+        searchsorted as searchsorted,
     )
     from sardonyx.frontend.functions.elementwise import (
         abs as abs,
@@ -298,6 +311,9 @@ if TYPE_CHECKING:
         tensordot as tensordot,
         vecdot as vecdot,
     )
+    from sardonyx.frontend.functions.namespace_info import (
+        __array_namespace_info__ as __array_namespace_info__,
+    )
     from sardonyx.frontend.functions.nn import (
         average_pool as average_pool,
         batch_norm as batch_norm,
@@ -425,6 +441,12 @@ if TYPE_CHECKING:
         transpose as transpose,
         unsqueeze as unsqueeze,
     )
+    from sardonyx.frontend.functions.signs import (
+        atan2 as atan2,
+        copysign as copysign,
+        nextafter as nextafter,
+        signbit as signbit,
+    )
     from sardonyx.frontend.graph import (
         ModelGraph as ModelGraph,
     )
@@ -473,6 +495,7 @@ if TYPE_CHECKING:
     )
 
 __version__ = "0.1.0"
+__array_api_version__ = "2024.12"
 
 # Where public names come from, as in `from sardonyx.errors import SardonyxError`: a module, or a package that has the
 # module of that name; and the names that it has.
@@ -488,7 +511,7 @@ _NAMES = {
         "SardonyxError UnsupportedError"
     ),
     "sardonyx.frontend.export": "OperatorExportTypes TrainingMode export",
-    "sardonyx.frontend": "layers nn",
+    "sardonyx.frontend": "layers linalg nn",
     "sardonyx.frontend.compiled": "CompiledModel compile_to load_compiled",
     "sardonyx.frontend.custom": "CustomOp custom_op",
     "sardonyx.frontend.embedding": "IRModule parse register_evaluator run_pipeline",
@@ -497,11 +520,13 @@ _NAMES = {
         "shrink sigmoid silu softmax softplus softsign swish thresholded_relu"
     ),
     "sardonyx.frontend.functions.control": "cond fori fori_loop scan while_loop",
+    "sardonyx.frontend.functions.constants": "e inf nan newaxis pi",
     "sardonyx.frontend.functions.creation": (
         "arange array asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones "
         "ones_like tril trilu triu zeros zeros_like"
     ),
     "sardonyx.frontend.functions.data_types": "bool can_cast finfo iinfo isdtype",
+    "sardonyx.frontend.functions.differences": "diff isin searchsorted",
     "sardonyx.frontend.functions.elementwise": (
         "abs absolute acos acosh add asin asinh astype atan atanh bitwise_and bitwise_invert "
         "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cast cast_like ceil clamp "
@@ -520,6 +545,7 @@ _NAMES = {
     ),
     "sardonyx.frontend.functions.joining": "chunk concat concatenate flip pad repeat roll split stack tile unstack",
     "sardonyx.frontend.functions.linalg": "det dot einsum gemm linear matmul matrix_transpose outer tensordot vecdot",
+    "sardonyx.frontend.functions.namespace_info": "__array_namespace_info__",
     "sardonyx.frontend.functions.nn": (
         "average_pool batch_norm batch_norm_training col2im conv conv_transpose deform_conv dropout "
         "global_average_pool global_lp_pool global_max_pool group_norm instance_norm layer_norm "
@@ -547,6 +573,7 @@ _NAMES = {
         "broadcast_arrays broadcast_shapes broadcast_to depth_to_space expand expand_dims flatten moveaxis "
         "permute_dims ravel reshape shape size space_to_depth squeeze swapaxes transpose unsqueeze"
     ),
+    "sardonyx.frontend.functions.signs": "atan2 copysign nextafter signbit",
     "sardonyx.frontend.graph": "ModelGraph",
     "sardonyx.frontend.jit": "jit",
     "sardonyx.frontend.onnx.model": "OnnxModel",

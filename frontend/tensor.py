@@ -36,6 +36,10 @@ def _functions(family: str) -> Any:
     return importlib.import_module(f"sardonyx.frontend.functions.{family}")
 
 
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""Of the array API standard; each has what the one before has."""
+
+
 class Tensor(InPlace):
     """A tensor.
 
@@ -170,6 +174,20 @@ class Tensor(InPlace):
     @property
     def device(self) -> str:
         return "cpu"
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The namespace whose functions take this tensor, of the array API standard: `sardonyx`.
+
+        Raises:
+            InvalidArgumentError: Another version of the standard is wanted.
+        """
+        import sardonyx
+
+        if api_version not in (None, *_API_VERSIONS):
+            raise InvalidArgumentError(
+                f"version {api_version!r} of the array API is not offered", hint=f"there are {', '.join(_API_VERSIONS)}"
+            )
+        return sardonyx
 
     def to_device(self, device: str, /, *, stream: object = None) -> Tensor:
         """Itself: the one device is "cpu"."""

@@ -42,7 +42,7 @@ def test_all_is_the_table():
 @pytest.mark.parametrize("name", sardonyx.__all__)
 def test_every_name_is_there(name: str):
     value = getattr(sardonyx, name)
-    assert value is not None
+    assert value is not None or name == "newaxis"
     if module := sardonyx._EXPORTS.get(name):
         scope: dict[str, object] = {}
         exec(f"from {module} import {name}", scope)

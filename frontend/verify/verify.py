@@ -239,7 +239,7 @@ def precision_of(graph: ModelGraph) -> str:
         if "quant" in op.name or op.name in ("sx.matmul_integer", "sx.conv_integer"):
             return "quantised"
         for kind in kinds:
-            key = "float8" if kind.startswith(("float8", "float6", "float4")) else kind
+            key = "float8" if kind.startswith(("float8", "float6e", "float4")) else kind
             if key in order and order.index(key) > order.index(found):
                 found = key
     return found
