@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sardonyx.dialects.dim_text import TextTokens, parse_dim, syntax_error
 from sardonyx.dialects.dtypes import DTYPES, DType
 from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.containers import flatten
 from sardonyx.frontend.spec import DimSpec, TensorSpec
 
 if TYPE_CHECKING:
     from sardonyx.frontend.tensor import Tensor
 
-Signature = Sequence[TensorSpec] | Mapping[str, TensorSpec] | str
-"""A list (`fn(list_of_tensors)`), a tuple (`fn(*tensors)`), a dict (`fn(**tensors)`) or a text (as a tuple)."""
+Signature = Sequence[Any] | Mapping[str, Any] | str
+"""A list (`fn(list_of_tensors)`), a tuple (`fn(*tensors)`), a dict (`fn(**tensors)`) or a text (as a tuple). An entry
+is a `TensorSpec`, or nested lists, tuples and dicts of such: the function then gets tensors in the same containers."""
 
 _STORED = "__sardonyx_signature__"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def signature(*specs: object, **by_name: TensorSpec) -> Callable[[F], F]:
+def signature(*specs: object, **by_name: Any) -> Callable[[F], F]:
     """A decorator that stores what a function is traced with.
 
     `@signature("x: f32[batch,37], y: i64[]")` and `@signature(TensorSpec(…), …)` call the function with tensors as
@@ -71,29 +73,34 @@ def input_specs(given: Signature, fn: Callable[..., Any]) -> tuple[list[TensorSp
     Raises:
         InvalidArgumentError: The signature is malformed, or an input's name is missing or occurs twice.
     """
-    parsed = _checked(given)
-    if isinstance(parsed, Mapping):
-        keys = list(parsed)
-        specs = [spec if spec.name else spec.renamed(key) for key, spec in parsed.items()]
-        _check_names(specs)
-        return specs, lambda tensors: fn(**dict(zip(keys, tensors)))
-    specs = list(parsed)
+    leaves, structure = flatten(_checked(given))
+    named = structure.kind is not None and issubclass(structure.kind, Mapping)
+    # A path is a name where it begins with one, or leads into a container.
+    specs = [leaf if leaf.name or not (named or _is_nested(path)) else leaf.renamed(path) for path, leaf in leaves]
     _check_names(specs)
-    if isinstance(parsed, tuple):
-        return specs, lambda tensors: fn(*tensors)
-    return specs, lambda tensors: fn(list(tensors))
+    if named:
+        return specs, lambda tensors: fn(**structure.build(tensors))
+    if structure.kind is not None and issubclass(structure.kind, tuple):
+        return specs, lambda tensors: fn(*structure.build(tensors))
+    return specs, lambda tensors: fn(list(structure.build(tensors)))
 
 
-def _checked(given: object) -> Sequence[TensorSpec] | Mapping[str, TensorSpec]:
+def _is_nested(path: str) -> bool:
+    """Whether a path leads into a container inside of the signature."""
+    return "[" in path[1:] or "." in path
+
+
+def _checked(given: object) -> Sequence[Any] | Mapping[str, Any]:
     if isinstance(given, str):
         return parse_signature(given)
     if isinstance(given, TensorSpec):
         raise InvalidArgumentError("a signature is a list, tuple or dict of TensorSpec, not one TensorSpec")
     if not isinstance(given, list | tuple | Mapping):
         raise InvalidArgumentError(f"a signature is a list, tuple or dict of TensorSpec, not {type(given).__name__}")
-    for spec in given.values() if isinstance(given, Mapping) else given:
+    for path, spec in flatten(given)[0]:
         if not isinstance(spec, TensorSpec):
-            raise InvalidArgumentError(f"a signature consists of TensorSpec, not {type(spec).__name__}")
+            where = f" (at {path})" if _is_nested(path) else ""
+            raise InvalidArgumentError(f"a signature consists of TensorSpec, not {type(spec).__name__}{where}")
     return given
 
 

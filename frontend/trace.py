@@ -339,6 +339,8 @@ def trace(
     if not values and not written:
         raise InvalidArgumentError(f"the function '{graph_name}' returned no tensor", location=_where(fn))
     names = _output_names(leaves, output_names, isinstance(returned, Mapping), fn)
+    taken = {spec.name for spec in specs} if output_names is None else set[str]()
+    names = [f"{n}_out" if n in taken and ("[" in n or "." in n) else n for n in names]  # nobody chose these
     values += written
     names += [f"state_out_{number}" for number in range(len(written))]
     _check_names(recorder, values, names, specs, fn)

@@ -387,3 +387,27 @@ def test_expressions_in_inputs_are_solved():
     assert [s.dim_names for s in graph.output_specs()] == [["seq", ""], ["seq"]]
     a, b = graph.evaluate([np.arange(6, dtype=np.float32)])
     assert a.shape == (3, 2) and b.tolist() == [0, 1, 2]
+
+
+def test_nested_containers_are_inputs_and_outputs():
+    spec = sx.TensorSpec("", sx.float32, ["n"])
+
+    def fn(x: sx.Tensor, *, cache: list[tuple[sx.Tensor, sx.Tensor]], options: dict[str, sx.Tensor]) -> dict[str, Any]:
+        assert isinstance(cache, list) and isinstance(cache[0], tuple) and set(options) == {"bias"}
+        return {"y": x + options["bias"], "cache": [(k + x, v * x) for k, v in cache]}
+
+    signature = {"x": spec, "cache": [(spec, spec), (spec, spec.renamed("last"))], "options": {"bias": spec}}
+    result = sx.trace(fn, signature)
+    names = ["x", "cache[0][0]", "cache[0][1]", "cache[1][0]", "last", "options.bias"]
+    assert result.graph.input_names() == names
+    outputs = ["y", "cache[0][0]_out", "cache[0][1]_out", "cache[1][0]_out", "cache[1][1]"]
+    assert result.graph.output_names() == outputs, "paths that inputs have are told apart"
+    arrays = {name: np.full(2, k, np.float32) for k, name in enumerate(names)}
+    made = result.structure.build(result.graph.evaluate(arrays))
+    assert made["y"].tolist() == [5, 5] and made["cache"][1][1].tolist() == [0, 0]
+    positional = sx.trace(
+        lambda a, b: a + b[0] + b[1]["c"], (spec.renamed("a"), [spec.renamed("b"), {"c": spec}])
+    ).graph
+    assert positional.input_names() == ["a", "b", "[1][1].c"]
+    with pytest.raises(InvalidArgumentError, match=r"a signature consists of TensorSpec, not int \(at cache\[1\]\)"):
+        sx.trace(fn, {"cache": [spec, 3]})
