@@ -9,7 +9,7 @@ from op_case import op
 from three_ways import Case, Graph, case, sample
 from xdsl.ir import BlockArgument
 
-from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.dtypes import DTYPES, DType
 from sardonyx.dialects.module import main_function
 from sardonyx.dialects.sx.constant import ConstantOp
 
@@ -170,11 +170,32 @@ def sums_of_products() -> Iterator[Case]:
         yield case(op("einsum"), [sample("int32", m, k, m)], equation="iji->ij")
 
 
+def quantised() -> Iterator[Case]:
+    """Narrow dtypes, quantisation, and products of bytes."""
+    int4, float8 = DTYPES["int4"], DTYPES["float8e4m3fn"]
+    for n in SIZES:
+        x, scale = sample("float32", 3, n), sample("float32", 3, low=0.1, high=1)
+        yield case(op("quantize_linear"), x, scale, np.zeros(3, int4.numpy), axis=0)
+        yield case(op("dequantize_linear"), x.astype(np.int8), scale, axis=0)
+        yield case(op("cast"), x, to=float8.ir)
+        yield case(op("cast"), x.astype(np.int8).astype(int4.numpy), to=DTYPES["float32"].ir)
+    yield case(op("dequantize_linear"), sample("int8", 2, 7), sample("float32", 2, 3, low=0.1, high=1), block_size=3)
+    yield case(op("dynamic_quantize_linear"), sample("float32", 33))
+    yield case(op("bit_cast"), sample("uint8", 17), to=DTYPES["bool"].ir)
+    data, weights = sample("uint8", 1, 9, 5, 7, high=200), sample("int8", 5, 9, 3, 3)
+    yield case(op("conv_integer"), data, weights, np.array(7, np.uint8), pads=[1, 1, 1, 1])
+    yield case(op("conv_integer"), data, sample("int8", 9, 1, 3, 2), np.array(7, np.uint8), group=9)
+    scale, zero = np.array(0.5, np.float32), np.array(3, np.uint8)
+    left, right = sample("uint8", 5, 7, high=200), sample("uint8", 7, 18, high=200)
+    yield case(op("qlinear_matmul"), left, scale, zero, right, scale, zero, np.array(9, np.float32), zero)
+
+
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {
     f.__name__: f
     for f in (
         elementwise, conversions, rows, reductions, products, convolutions, windows, movements, resampling, regions,
         signals, scatters, sorts, chosen, sums_of_products,
+        quantised,
     )
 }  # fmt: skip
 

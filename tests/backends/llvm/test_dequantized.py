@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from guard import EDGES, run_guarded
 
 import sardonyx as sx
 from sardonyx.backends.llvm.lowering.graph import lower_graph
@@ -26,8 +27,8 @@ def kernels(graph: Any) -> str:
     return " ".join(op.sym_name.data for op in lowered.module.body.block.ops if isinstance(op, KernelFuncOp))
 
 
-def check(fn: Callable[..., Any], x: Array, weights: Sequence[Array], dims: tuple[Any, ...] | None = None) -> str:
-    """Compile `fn` of `x` and constant weights, run, compare with the reference; returns the kernels' names."""
+def graph_of(fn: Callable[..., Any], x: Array, weights: Sequence[Array], dims: tuple[Any, ...] | None = None) -> Any:
+    """The graph of `fn` of `x` and constant weights."""
     specs = [sx.TensorSpec("x", sx.DType.of(x.dtype), dims or x.shape)]
     specs += [sx.TensorSpec(f"w{i}", sx.DType.of(w.dtype), w.shape) for i, w in enumerate(weights)]
     graph = sx.trace(fn, tuple(specs)).graph
@@ -36,7 +37,12 @@ def check(fn: Callable[..., Any], x: Array, weights: Sequence[Array], dims: tupl
         constant = ConstantOp.dense(array)
         block.insert_op_before(constant, block.first_op)  # pyright: ignore[reportArgumentType]
         argument.replace_all_uses_with(constant.output)
-    feeds = [x, *weights]
+    return graph
+
+
+def check(fn: Callable[..., Any], x: Array, weights: Sequence[Array], dims: tuple[Any, ...] | None = None) -> str:
+    """Compile the graph, run, compare with the reference; returns the kernels' names."""
+    graph, feeds = graph_of(fn, x, weights, dims), [x, *weights]
     want = np.asarray(graph.evaluate(feeds)[0])
     names = kernels(graph)
     graph.finalize()
@@ -131,6 +137,20 @@ def test_few_rows_read_the_weights_as_they_are(dtype: sx.DType) -> None:
         x = RNG.normal(size=(rows, 32)).astype(np.float32)
         names = check(fn, x, weights, dims)
         assert "matmul_weights" in names and "dequantize" not in names and "transpose" not in names
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_nothing_past_the_weights_is_read(edge: str) -> None:
+    matrix = RNG.integers(0, 16, (24, 19)).astype(sx.uint4.numpy)
+    scales, x = RNG.uniform(0.1, 1, (3, 19)).astype(np.float32), RNG.normal(size=(5, 24)).astype(np.float32)
+
+    def fn(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor) -> sx.Tensor:
+        return x @ sx.dequantize_linear(w, scale, axis=0, block_size=8)
+
+    feeds = [x, matrix, scales]
+    graph = graph_of(fn, x, feeds[1:])
+    (got,) = run_guarded(graph._module, feeds, edge)
+    np.testing.assert_allclose(got, graph.evaluate(feeds)[0], rtol=1e-5, atol=1e-4)
 
 
 def test_weights_whose_blocks_are_no_steps_are_dequantised_once() -> None:
