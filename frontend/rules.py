@@ -121,9 +121,8 @@ class Rule(SxPattern[SxOp]):
         unused = [name for argument, name in self._names.items() if argument.first_use is None]
         if unused:
             raise InvalidArgumentError(f"rule '{self.name}': the pattern does not use {', '.join(unused)}")
-        self.NAME = self.name
-        self.OPS = (type(root),)
-        self.REACH = _depth(root)
+        # Of this pattern, not of the class.
+        vars(self).update(NAME=self.name, OPS=(type(root),), REACH=_depth(root))
         self.check()
 
     # ---- the check

@@ -229,7 +229,7 @@ class PassChecker:
         self, name: str, before: func.FuncOp, after: func.FuncOp, promise: Promise, report: CheckReport
     ) -> tuple[Mismatch | None, list[tuple[Inputs, Sequence[Value] | None, SardonyxError | None]]]:
         runs: list[tuple[Inputs, Sequence[Value] | None, SardonyxError | None]] = []
-        for inputs, want, error in self._runs(name, before):
+        for inputs, want, error in self._runs(name, before, after):
             try:
                 got = run_function(after, inputs)
             except SardonyxError as refusal:
@@ -258,16 +258,19 @@ class PassChecker:
         return None, runs
 
     def _runs(
-        self, name: str, function: func.FuncOp
+        self, name: str, function: func.FuncOp, after: func.FuncOp
     ) -> Iterator[tuple[Inputs, Sequence[Value] | None, SardonyxError | None]]:
-        """The function's inputs and outputs, evaluated as they are asked for."""
+        """The function's inputs and outputs, evaluated as they are asked for. Where a pass took extents away from the
+        inputs, they are of those that are left."""
         known = self._known.get(name)
-        if known is not None and len(known.function.body.block.args) == len(function.body.block.args):
+        narrowed = [a.type for a in function.body.block.args] != [a.type for a in after.body.block.args]
+        if known is not None and not narrowed and len(known.function.body.block.args) == len(function.body.block.args):
             yield from known.runs
             return
+        source = after if narrowed else function
         for kind in check_inputs.kinds(self.options.inputs):
             yield check_inputs.evaluable_inputs(
-                function, kind, lambda made: run_function(function, made), self.options.seed
+                source, kind, lambda made: run_function(function, made), self.options.seed
             )
 
     def _mismatch(self, name: str, after: func.FuncOp, inputs: Inputs, difference: Difference) -> Mismatch:

@@ -63,6 +63,7 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.explicit_state:ExplicitStatePass",
         "buffers that outlive a run become inputs and outputs",
     ),
+    "specialize-dims": ("sardonyx.passes.specialize_dims:SpecializeDimsPass", "fix named dims to extents"),
     "legalize-for-opset": (
         "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
         "rewrite what an ONNX opset cannot state, or refuse",

@@ -43,7 +43,19 @@ _NAMES = {
     "check_pass": "passes",
 }
 
-__all__ = list(_NAMES)
+__all__ = [
+    "Checked",
+    "Executions",
+    "LitFailure",
+    "check_confluence",
+    "check_lines",
+    "check_pass",
+    "inputs_of",
+    "random_module",
+    "run_file",
+    "three_executions",
+    "update",
+]
 
 
 def __getattr__(name: str) -> Any:

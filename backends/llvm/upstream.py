@@ -245,7 +245,7 @@ class _Function:
         if fn == "abs":
             return self.add((math.AbsIOp if isinstance(ty, IntegerType) else math.AbsFOp)(args[0]))
         if fn == "fma":
-            return self.add(math.FmaOp(*args))
+            return self.add(math.FmaOp(args[0], args[1], args[2]))
         if fn == "sigmoid":
             one = self.constant(1.0, ty)
             negative = self.add(arith.NegfOp(args[0]))
