@@ -14,10 +14,14 @@ from sardonyx.frontend.apply import apply
 from sardonyx.frontend.operands import TensorLike, promoted, to_tensor
 from sardonyx.frontend.tensor import Tensor
 
+_SHARED = ("direction", "layout", "clip", "activations", "activation_alpha", "activation_beta")
+
 
 def _layer(
-    name: str, lens: TensorLike | None, given: Sequence[TensorLike | None], properties: dict[str, Any]
+    name: str, lens: TensorLike | None, given: Sequence[TensorLike | None], shared: Sequence[Any], **own: Any
 ) -> tuple[Tensor, ...]:
+    """The results of a layer; `shared` are the attributes that all layers have, in the order of `_SHARED`."""
+    properties = {**dict(zip(_SHARED, shared, strict=True)), **own}
     tensors = iter(promoted(*(v for v in given if v is not None), floating=True))
     slots: list[Tensor | None] = [None if v is None else next(tensors) for v in given]
     slots.insert(4, None if lens is None else to_tensor(lens, int32))
@@ -61,10 +65,8 @@ def rnn(
     Raises:
         InferenceError: The shapes or dtypes don't go together.
     """
-    y, last = _layer("sx.rnn", sequence_lens, (x, w, r, b, initial_h), {
-        "direction": direction, "layout": layout, "clip": clip, "activations": activations,
-        "activation_alpha": activation_alpha, "activation_beta": activation_beta,
-    })  # fmt: skip
+    shared = (direction, layout, clip, activations, activation_alpha, activation_beta)
+    y, last = _layer("sx.rnn", sequence_lens, (x, w, r, b, initial_h), shared)
     return y, last
 
 
@@ -88,10 +90,9 @@ def gru(
 
     With `linear_before_reset` the reset gate is applied after the product with the state, as torch and cuDNN do.
     """
-    y, last = _layer("sx.gru", sequence_lens, (x, w, r, b, initial_h), {
-        "direction": direction, "layout": layout, "clip": clip, "linear_before_reset": bool(linear_before_reset),
-        "activations": activations, "activation_alpha": activation_alpha, "activation_beta": activation_beta,
-    })  # fmt: skip
+    shared = (direction, layout, clip, activations, activation_alpha, activation_beta)
+    y, last = _layer("sx.gru", sequence_lens, (x, w, r, b, initial_h), shared,
+                     linear_before_reset=bool(linear_before_reset))  # fmt: skip
     return y, last
 
 
@@ -118,8 +119,7 @@ def lstm(
     Arguments are as for `rnn`; `peepholes` [dirs, 3 * hidden] are those of i, o and f, and with `input_forget` the
     forget gate is 1 - i.
     """
-    y, last, cell = _layer("sx.lstm", sequence_lens, (x, w, r, b, initial_h, initial_c, peepholes), {
-        "direction": direction, "layout": layout, "clip": clip, "input_forget": bool(input_forget),
-        "activations": activations, "activation_alpha": activation_alpha, "activation_beta": activation_beta,
-    })  # fmt: skip
+    shared = (direction, layout, clip, activations, activation_alpha, activation_beta)
+    y, last, cell = _layer("sx.lstm", sequence_lens, (x, w, r, b, initial_h, initial_c, peepholes), shared,
+                           input_forget=bool(input_forget))  # fmt: skip
     return y, last, cell
