@@ -78,7 +78,7 @@ def measure(exporter: str, name: str, mode: str) -> dict[str, Any]:
             wanted = leaves(case.module(*copy.deepcopy(args), **copy.deepcopy(kwargs)))
         given = [v.numpy() for v in leaves((args, kwargs))]
         inputs = [i.name for i in session.get_inputs()]
-        worst = max(worst, difference(wanted, session.run(None, dict(zip(inputs, given)))))
+        worst = max(worst, difference(wanted, list(session.run(None, dict(zip(inputs, given))))))
         if exporter == "sardonyx":
             native = max(native, difference(wanted, [t.numpy() for t in program(*args, **kwargs)]))
     return {**found, "error": worst, "native": native}

@@ -61,7 +61,7 @@ def export(
     fallback: bool = False,
     export_params: bool = True,
     keep_initializers_as_inputs: bool = False,
-    dynamic_axes: Mapping[str, Mapping[int, str]] | Mapping[str, Sequence[int]] | None = None,
+    dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
     training: TrainingMode = TrainingMode.EVAL,
     operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX,
     do_constant_folding: bool = True,

@@ -50,7 +50,9 @@ def add_node(
     """
     names = ["" if v is None else f"in{i}" for i, v in enumerate(inputs)]
     results = [f"out{i}" for i in range(outputs)]
-    given = {k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()}
+    given: dict[str, Any] = {
+        k: numpy_helper.from_array(v) if isinstance(v, np.ndarray) else v for k, v in attributes.items()
+    }
     try:
         node = helper.make_node(op_type, names, results, domain=domain, **given)
     except (TypeError, ValueError) as error:

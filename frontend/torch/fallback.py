@@ -30,7 +30,7 @@ def export_by_torch(model: Any, args: tuple[Any, ...], options: Options) -> ONNX
                 output_names=options.output_names,
                 opset_version=options.opset_version,
                 dynamic_shapes=options.dynamic_shapes,
-                dynamic_axes=options.dynamic_axes,  # pyright: ignore[reportArgumentType]
+                dynamic_axes=options.dynamic_axes,
                 optimize=options.optimize,
                 dynamo=True,
                 verbose=False,

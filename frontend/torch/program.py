@@ -178,7 +178,7 @@ class ONNXProgram:
                 if not isinstance(op, ConstantOp):
                     continue
                 name = next(locations.names(op.location), None)
-                if name not in state_dict:
+                if name is None or name not in state_dict:
                     continue
                 array = array_of(state_dict[name])
                 known = op.array()

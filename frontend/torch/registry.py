@@ -114,7 +114,7 @@ class Call:
 
     def ints(self, values: Any, what: str) -> list[int]:
         """A list that has to be of plain numbers."""
-        found = [values] if isinstance(values, int | Extent) else list(values)
+        found: list[Any] = [values] if isinstance(values, int | Extent) else list(values)
         for value in found:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise self.refuse(f"{what} {[str(v) for v in found]} depends on a dynamic dim", "make that dim static")

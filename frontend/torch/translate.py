@@ -117,7 +117,8 @@ class Translator:
         self.recorder = Recorder(self.name, specs)
         by_target = {slot.target: tensor for slot, tensor in zip(slots, self.recorder.inputs)}
         for slot, tensor in zip(slots, self.recorder.inputs):
-            tensor.value.location = name_location(slot.name)
+            argument: Any = tensor.value
+            argument.location = name_location(slot.name)
         self.mutated: set[str] = {s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
         with self.recorder.recording():
             self._placeholders(placeholders, kinds, by_target)

@@ -11,6 +11,7 @@ import json
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,7 +176,9 @@ def _ort(graph: Any, feeds: dict[str, Any], wanted: list[Any], loose: bool) -> s
     try:
         session = onnxruntime.InferenceSession(proto, providers=["CPUExecutionProvider"])
         names = {i.name for i in session.get_inputs()}
-        return compare(wanted, session.run(None, {k: v for k, v in feeds.items() if k in names}), loose) or "agrees"
+        return (
+            compare(wanted, list(session.run(None, {k: v for k, v in feeds.items() if k in names})), loose) or "agrees"
+        )
     except Exception as error:  # noqa: BLE001 - onnxruntime's own classes
         return f"onnxruntime: {error}"[:300]
 
@@ -200,7 +203,7 @@ def compare(wanted: list[Any], got: list[Any], loose: bool) -> str:
     return ""
 
 
-def run(names: list[str] | None, limit: int, native: bool, ort: bool, dtypes: tuple[str, ...]) -> list[Outcome]:
+def run(names: Sequence[str] | None, limit: int, native: bool, ort: bool, dtypes: tuple[str, ...]) -> list[Outcome]:
     found: list[Outcome] = []
     sets = sample_sets()
     for name, op in sets.items():

@@ -56,7 +56,7 @@ def check(
             runs.append(program(*more, **named))
         feeds = dict(zip(program.graph.input_names(), program._flat(more, named)))
         names = {i.name for i in session.get_inputs()}
-        runs.append(session.run(None, {k: v for k, v in feeds.items() if k in names}))
+        runs.append(tuple(session.run(None, {k: v for k, v in feeds.items() if k in names})))
         for found in runs:
             assert len(found) == len(wanted)
             for want, got in zip(wanted, found):

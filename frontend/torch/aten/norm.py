@@ -36,7 +36,7 @@ def native_layer_norm(n: Call, x: Tensor, shape: Any, weight: Any, bias: Any, ep
 
 def _layer_norm(
     n: Call, x: Tensor, shape: Any, weight: Any, bias: Any, eps: float, statistics: bool = False
-) -> tuple[Tensor | None, ...]:
+) -> tuple[Any, ...]:
     axis = x.ndim - len(shape)
     scale = _filled(n.ints(shape, "the normalized shape"), 1.0, x.dtype) if weight is None else weight
     found = op(

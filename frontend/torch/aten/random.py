@@ -12,7 +12,7 @@ from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.torch.registry import Call, aten, constant, is_static
 
 
-def _drawn(n: Call, size: Any, name: str, **properties: float) -> Tensor:
+def _drawn(n: Call, size: Any, name: str, **properties: Any) -> Tensor:
     """Numbers of a distribution in a shape, as an op of the graph: never while exporting."""
     from sardonyx.frontend.apply import op_class
 

@@ -123,8 +123,8 @@ def test_batch_norm_in_training_is_state():
 
 @pytest.fixture(scope="module")
 def cube():
-    @torch.library.custom_op("sardonyx_test::cube", mutates_args=())
-    def cube(x: torch.Tensor, factor: float) -> torch.Tensor:
+    @torch.library.custom_op("sardonyx_test::cube", mutates_args=(), schema="(Tensor x, float factor) -> Tensor")
+    def cube(x, factor):
         return x**3 * factor
 
     @cube.register_fake

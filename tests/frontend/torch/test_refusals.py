@@ -17,7 +17,7 @@ class Double(torch.nn.Module):
 X = torch.ones(2, 3)
 
 
-def refused(match, *args, kind=sx.InvalidArgumentError, **options):
+def refused(match, *args, kind: type[sx.SardonyxError] = sx.InvalidArgumentError, **options):
     with pytest.raises(kind, match=match) as found:
         sx.export(*args, **options)
     assert isinstance(found.value, sx.OnnxExporterError) and isinstance(found.value, sx.SardonyxError)
