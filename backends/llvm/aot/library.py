@@ -38,6 +38,7 @@ from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import constant_arrays
 from sardonyx.backends.llvm.runtime.phases import phase
 from sardonyx.backends.llvm.runtime.program_cache import stated_program
+from sardonyx.dialects import locations
 from sardonyx.dialects.files import write_files
 from sardonyx.errors import InvalidArgumentError, SardonyxError, UnsupportedError
 
@@ -128,7 +129,12 @@ def compile_to(
     weights = _Weights()
     prepared = with_explicit_state(module)
     for op in python_kernels(prepared):
-        raise UnsupportedError("a kernel that is Python's cannot run without Python", op=op.name)
+        raise UnsupportedError(
+            "a kernel that is Python's cannot run without Python",
+            hint="give the custom operator a lowering to native code",
+            op=op.name,
+            location=locations.describe(op.location),
+        )
     with no_collection():
         for title, target in chosen:
             part, text = _part(prepared, library, title, target, weights, (fast_conv, debug_info))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -185,13 +186,26 @@ def test_a_cpu_that_lacks_features_is_refused(graph: sx.ModelGraph, tmp_path: Pa
 
 
 @needs_cc
-def test_what_the_documents_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+@needs_x86
+def test_what_the_documents_show(
+    graph: sx.ModelGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = (Path(__file__).parents[3] / "docs" / "aot.md").read_text("utf-8")
-    code = re.search(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert code is not None
+    blocks = {kind: re.findall(rf"^```{kind}\n(.*?)^```", page, re.MULTILINE | re.DOTALL) for kind in ("sh", "py", "c")}
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "shown.py").write_text(code[1])
-    runpy.run_path(str(tmp_path / "shown.py"))
+    sx.OnnxModel.from_graph(graph).save("model.onnx")
+    for line in "".join(blocks["sh"]).splitlines():
+        if line.startswith("sardonyx "):
+            assert command(shlex.split(line)[1:], sys.stdout, sys.stderr) == 0, capsys.readouterr()
+        else:
+            found = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+            assert found.returncode == 0, (line, found.stderr)
+    unit = f'#include <stdio.h>\n#include "model.h"\nint main(void) {{\nfloat x[148];\n{blocks["c"][0]}return 0;\n}}\n'
+    Path("unit.c").write_text(unit)
+    subprocess.run(["cc", "-Wall", "-Werror", "-fsyntax-only", "unit.c"], check=True)
+    Path("shown.py").write_text(blocks["py"][0])
+    capsys.readouterr()
+    runpy.run_path("shown.py")
     assert capsys.readouterr().out.endswith("(2, 4)\n")
 
 

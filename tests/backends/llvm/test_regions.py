@@ -1,6 +1,8 @@
-"""Native regions, windows and columns against the reference: ROI, p-norm pools, unpooling, col2im, moved convolution."""
+"""Native regions, windows and columns against the reference."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +71,7 @@ def test_lp_pools() -> None:
 
 def test_max_unpool() -> None:
     x, places = sample("float32", 1, 2, 2, 2), ints(5, 7, 5, 15, 16, 18, 30, 31).reshape(1, 2, 2, 2)
-    common = {"kernel_shape": (2, 2), "strides": (2, 2)}
+    common: dict[str, Any] = {"kernel_shape": (2, 2), "strides": (2, 2)}
     cases = [
         case(MaxUnpoolOp, x, places, None, **common),
         case(MaxUnpoolOp, x, places, ints(1, 2, 5, 6), **common),
@@ -84,7 +86,7 @@ def test_col2im() -> None:
     cases = []
     for dtype in ALL:
         cases.append(case(Col2ImOp, sample(dtype.name, 2, 12, 16), ints(5, 6), ints(2, 3)))
-    common = {"pads": (1, 0, 1, 2), "strides": (2, 1), "dilations": (1, 2)}
+    common: dict[str, Any] = {"pads": (1, 0, 1, 2), "strides": (2, 1), "dilations": (1, 2)}
     cases.append(case(Col2ImOp, sample("float32", 1, 8, 21), ints(5, 7), ints(2, 2), **common))
     cases.append(case(Col2ImOp, sample("float32", 1, 3, 4), ints(6), ints(3)))
     cases.append(case(Col2ImOp, sample("float32", 0, 3, 4), ints(6), ints(3)))

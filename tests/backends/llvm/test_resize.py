@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from families import hold_weights
@@ -13,7 +15,7 @@ from sardonyx.dialects.dtypes import ALL
 from sardonyx.dialects.evaluate import evaluate_function
 from sardonyx.dialects.module import main_function
 from sardonyx.dialects.sx.constant import ConstantOp
-from sardonyx.dialects.sx.resample import MODES, NEAREST_MODES, POLICIES, TRANSFORMATIONS
+from sardonyx.dialects.sx.resample import NEAREST_MODES, POLICIES, TRANSFORMATIONS
 from sardonyx.dialects.sx.resize import ResizeOp
 
 
@@ -109,7 +111,7 @@ def test_elements_that_repeat() -> None:
     for transformation, nearest in (("asymmetric", "floor"), ("half_pixel", "round_prefer_ceil")):
         for scale, width, dtype in ((2, 37, "float32"), (3, 16, "int8"), (5, 3, "float64")):
             x, scales = sample(dtype, 2, 2, 3, width), floats(1, 1, 2, scale)
-            common = {"coordinate_transformation_mode": transformation, "nearest_mode": nearest}
+            common: dict[str, Any] = {"coordinate_transformation_mode": transformation, "nearest_mode": nearest}
             cases.append(case(ResizeOp, x, None, scales, None, **common))
     for mode in ("static", "dynamic"):
         graph = build(cases, mode)
