@@ -109,6 +109,26 @@ def test_states_that_change_places_and_conditions_that_never_hold():
     three(SWAP, [np.array(0), T, V, V + 7], [np.array(5), F, V, V + 7], exported=False)
 
 
+def test_states_that_branches_choose_and_inner_loops_make():
+    three("""g (int64 n, float[a] x) => (float[a] y, float[a] z) {
+      t = Constant<value=bool {1}>()
+      three = Constant<value=int64 {3}>()
+      y, z = Loop(n, t, x, x) <body = o (int64 i, bool ci, float[a] q, float[a] h)
+          => (bool co, float[a] q2, float[a] h2) {
+        co = Identity(ci)
+        two = Constant<value=int64 {2}>()
+        odd = Mod(i, two)
+        isodd = Cast<to=9>(odd)
+        q2 = If(isodd) <then_branch = t1 () => (w) { w = Identity(h) }, else_branch = e1 () => (w) { w = Add(q, h) }>
+        h2 = Loop(three, t, q) <body = inner (int64 j, bool cj, float[a] u) => (bool cj2, float[a] u2) {
+          cj2 = Identity(cj)
+          u1 = Add(u, h)
+          u2 = Sub(u1, x)
+        }>
+      }>
+    }""", [np.array(5), V], [np.array(2), V])  # fmt: skip
+
+
 def test_states_of_other_dtypes_and_scalars():
     three("""g (int64 n, float16[k] a, bool[k] b, int8 c) => (float16[k] y, bool[k] z, int8 d) {
       t = Constant<value=bool {1}>()

@@ -60,6 +60,31 @@ def test_lists_that_loops_and_branches_make():
     }""", *([[X[0], X[1]], np.array(n), np.array(c), X[0]] for n, c in ((6, True), (1, False), (0, True))))  # fmt: skip
 
 
+def test_lists_in_nested_loops_that_grow_and_shrink():
+    three("""g (int64 n, float[a,b] x, seq(float[c,d]) s) => (seq(float[c,d]) r, int64 m, float[k] sums) {
+      t = Constant<value=bool {1}>()
+      two = Constant<value=int64 {2}>()
+      zero = Constant<value=int64 {0}>()
+      r, sums = Loop(n, t, s) <body = o (int64 i, bool ci, seq(float[c,d]) q)
+          => (bool co, seq(float[c,d]) q2, float row) {
+        co = Identity(ci)
+        q1 = Loop(two, t, q) <body = inner (int64 j, bool cj, seq(float[c,d]) u) => (bool cj2, seq(float[c,d]) u2) {
+          cj2 = Identity(cj)
+          p = Add(i, j)
+          odd = Mod(p, two)
+          isodd = Cast<to=9>(odd)
+          u2 = If(isodd) <
+            then_branch = t1 () => (w) { fp = Cast<to=1>(p) v = Mul(x, fp) w = SequenceInsert(u, v, zero) },
+            else_branch = e1 () => (w) { w = SequenceErase(u) }>
+        }>
+        q2 = SequenceInsert(q1, x)
+        first = SequenceAt(q2, zero)
+        row = ReduceSum<keepdims=0>(first)
+      }>
+      m = SequenceLength(r)
+    }""", [np.array(5), X[0], [X[0] + 1, X[1]]])  # fmt: skip
+
+
 @pytest.mark.parametrize("given", (X, None))
 def test_optionals_of_tensors(given: np.ndarray | None):
     three("""g (optional(float[a,b,c]) o) => (bool has, optional(float[a,b,c]) same, float[u,v,w] y) {
