@@ -44,6 +44,8 @@ class SimplifyPass(SxPass):
     18. Elements, length and concatenation of a sequence that was put together from tensors, or (not concatenation) is
         the parts of one of static extents: the tensors themselves, a constant, concat, slice.
     19. What an optional was made of; whether there is a value, where that is known.
+    20. What a loop carries and its body yields as it came: the body reads it from outside, and it is the result. Not
+        where the body's argument states an extent that is not proved of the initial value.
 
     Requires: nothing (it finds more after `infer-types`). Ensures: none of the cases is left.
     Promise: exact (payloads of NaN excepted).

@@ -51,7 +51,16 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, help="where the results go, one JSON a line; those there are not redone")
     parser.add_argument("--markdown", type=Path, help="where the table and the survivors go")
+    parser.add_argument(
+        "--results", nargs="*", type=Path, default=[], help="report these files of results, try nothing"
+    )
     options = parser.parse_args()
+    if options.results:
+        text = report([item for path in options.results for item in _read(path)])
+        if options.markdown is not None:
+            options.markdown.write_text(text, encoding="utf-8")
+        print(text)
+        return 0
     if early := trial.loaded_too_early():
         raise SystemExit(f"imported too early: {early}")
     cases = trial.corpus()
@@ -93,8 +102,18 @@ def _known(path: Path | None) -> dict[tuple[str, int, str, str], trial.Result]:
     """The results of a run that was broken off."""
     if path is None or not path.exists():
         return {}
-    entries = [json.loads(line) for line in path.read_text().splitlines()]
-    return {(e["file"], e["number"], e["before"], e["after"]): trial.Result(**e["result"]) for e in entries}
+    return {_key(mutant): result for mutant, result in _read(path)}
+
+
+def _read(path: Path) -> list[tuple[mutate.Mutant, trial.Result]]:
+    """What a file of results holds."""
+    out: list[tuple[mutate.Mutant, trial.Result]] = []
+    for line in path.read_text().splitlines():
+        entry = json.loads(line)
+        result = trial.Result(**entry.pop("result"))
+        entry.pop("verdict")
+        out.append((mutate.Mutant(**entry), result))
+    return out
 
 
 def report(results: list[tuple[mutate.Mutant, trial.Result]]) -> str:
@@ -121,6 +140,8 @@ def report(results: list[tuple[mutate.Mutant, trial.Result]]) -> str:
         "",
     ]
     lines += [f"- {m} ({', '.join(r.oracle[:3])})" for m, r in results if r.verdict == "missed"]
+    for verdict, what in (("harmless", "Other IR, the same values"), ("same", "The same IR")):
+        lines += ["", f"## {what}", "", *(f"- {m}" for m, r in results if r.verdict == verdict)]
     return "\n".join(lines) + "\n"
 
 

@@ -188,3 +188,47 @@ func.func @not_known(%x: tensor<5x2xf32>, %y: tensor<?x2xf32, #sx.dims<n, _>>, %
 // SIMPLE-LABEL: func.func @not_known(
 // SIMPLE:         sx.sequence_at
 // SIMPLE:         sx.concat_from_sequence
+
+// -----
+
+// What a loop carries and its body yields as it came is read from outside, and is the result (simplify, case 20); then
+// what the body computes of a constant folds.
+func.func @invariant(%x: tensor<2x3xf32>, %n: tensor<i64>, %k: tensor<?xf32, #sx.dims<k>>) -> (tensor<2x3xf32>, tensor<3x2xf32>, tensor<?xf32, #sx.dims<k>>, tensor<?x2xf32>) {
+  %go = sx.constant {value = dense<true> : tensor<i1>} : () -> tensor<i1>
+  %w = sx.constant {value = dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>} : () -> tensor<3x2xf32>
+  %0, %1, %2, %3 = sx.loop %n, %go, %x, %w, %k ({
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %v: tensor<2x3xf32>, %u: tensor<3x2xf32>, %m: tensor<?xf32, #sx.dims<k>>):
+    %4 = sx.transpose %u {perm = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
+    %5 = sx.mul %v, %4 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+    %s = sx.reduce_sum %5 {keepdims = false} : (tensor<2x3xf32>) -> tensor<f32>
+    %r = sx.reduce_sum %m {keepdims = false} : (tensor<?xf32, #sx.dims<k>>) -> tensor<f32>
+    %z = sx.constant {value = dense<[0]> : tensor<1xi64>} : () -> tensor<1xi64>
+    %a = sx.unsqueeze %s, %z : (tensor<f32>, tensor<1xi64>) -> tensor<1xf32>
+    %b = sx.unsqueeze %r, %z : (tensor<f32>, tensor<1xi64>) -> tensor<1xf32>
+    %j = sx.concat %a, %b {axis = 0 : i64} : (tensor<1xf32>, tensor<1xf32>) -> tensor<2xf32>
+    sx.yield %c, %5, %u, %m, %j : tensor<i1>, tensor<2x3xf32>, tensor<3x2xf32>, tensor<?xf32, #sx.dims<k>>, tensor<2xf32>
+  }) : (tensor<i64>, tensor<i1>, tensor<2x3xf32>, tensor<3x2xf32>, tensor<?xf32, #sx.dims<k>>) -> (tensor<2x3xf32>, tensor<3x2xf32>, tensor<?xf32, #sx.dims<k>>, tensor<?x2xf32>)
+  func.return %0, %1, %2, %3 : tensor<2x3xf32>, tensor<3x2xf32>, tensor<?xf32, #sx.dims<k>>, tensor<?x2xf32>
+}
+// SIMPLE-LABEL: func.func @invariant(
+// SIMPLE:         %[[LAST:.*]], %[[ROWS:.*]] = sx.loop %n, %go, %x ({
+// SIMPLE-NEXT:    ^bb0(%i: tensor<i64>, %c: tensor<i1>, %v: tensor<2x3xf32>):
+// SIMPLE-NEXT:      sx.transpose %w
+// SIMPLE:           sx.reduce_sum %k
+// SIMPLE:           sx.yield %c, %{{.*}}, %{{.*}} : tensor<i1>, tensor<2x3xf32>, tensor<2xf32>
+// SIMPLE:         func.return %[[LAST]], %w, %k, %[[ROWS]]
+
+// -----
+
+// One that the body states more of than is known, and one that changes, stay (simplify, case 20).
+func.func @variant(%x: tensor<?xf32, #sx.dims<n>>, %y: tensor<2xf32>, %n: tensor<i64>) -> (tensor<?xf32>, tensor<2xf32>) {
+  %go = sx.constant {value = dense<true> : tensor<i1>} : () -> tensor<i1>
+  %0, %1 = sx.loop %n, %go, %x, %y ({
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %v: tensor<2xf32>, %u: tensor<2xf32>):
+    %2 = sx.add %u, %v : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    sx.yield %c, %v, %2 : tensor<i1>, tensor<2xf32>, tensor<2xf32>
+  }) : (tensor<i64>, tensor<i1>, tensor<?xf32, #sx.dims<n>>, tensor<2xf32>) -> (tensor<?xf32>, tensor<2xf32>)
+  func.return %0, %1 : tensor<?xf32>, tensor<2xf32>
+}
+// SIMPLE-LABEL: func.func @variant(
+// SIMPLE:         sx.loop %n, %go, %x, %y
