@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -46,6 +46,9 @@ from sardonyx.frontend.state import States
 from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.transform import Transform
 from sardonyx.passes.pipeline import DEFAULT_PIPELINE, PassManager, PipelineReport, parse
+
+if TYPE_CHECKING:
+    from sardonyx.frontend.profile import GraphProfile
 
 Slot = tuple[str, DType, tuple[int, ...] | None]
 """An input or output: name, dtype and dims, -1 for a dynamic one."""
@@ -395,6 +398,24 @@ class ModelGraph(Edits):
         results = self._stated().evaluate(main_function(self._module), arrays)
         given = arrays_in(arrays)
         return [map_arrays(result, lambda array: _of_array(_owned(array, given))) for result in results]
+
+    def profile(self, inputs: Inputs, runs: int = 20, threads: int | None = None) -> GraphProfile:
+        """Compile a copy with counters, run it on these inputs, and say where the time goes; printed, it is a table.
+
+        Args:
+            inputs: As for `run`.
+            runs: How often it is run.
+            threads: How many threads may run it; None: as many as `run` would take.
+
+        Raises:
+            UnsupportedError: An op has no native form; the error names the node.
+            InvalidArgumentError: An input does not fit.
+        """
+        from sardonyx.frontend.profile import profile_module
+
+        arrays = self._bound().bind("profile", inputs)
+        with self._work("profile"):
+            return profile_module(self._module, arrays, runs, threads)
 
     def bind_inputs(self, call: str, inputs: Inputs) -> list[Array]:
         """The arrays of all inputs in order, checked, defaults filled in; `call` is named in errors.

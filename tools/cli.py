@@ -34,6 +34,7 @@ COMMANDS = {
     "report": ("sardonyx.tools.report", "all there is to say of a model, as an HTML page and as Markdown"),
     "view": ("sardonyx.tools.view", "a picture of a model that one can move, zoom and search"),
     "bench": ("sardonyx.tools.bench", "how fast a model is natively, beside onnxruntime"),
+    "profile": ("sardonyx.tools.profile", "where a model's time goes natively, by node and by kernel"),
     "run": ("sardonyx.tools.run", "run a model, natively, by the reference or by onnxruntime"),
     "blame": ("sardonyx.tools.blame", "where a value comes from, and which passes and patterns made it"),
     "new-pass": ("sardonyx.tools.new_pass", "write a pass, its lit file and its test, which run as they are"),
