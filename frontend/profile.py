@@ -27,7 +27,7 @@ class KernelTime:
     Attributes:
         kernel: Its name at the kernel level.
         node: The node that it bears the name of; of fused nodes the last.
-        seconds: Its mean time.
+        seconds: The median of its times.
     """
 
     kernel: str
@@ -42,7 +42,7 @@ class NodeTime:
     Attributes:
         node: Its name, or the line.
         operators: The operators that stand there.
-        seconds: The mean time of its kernels.
+        seconds: The time of its kernels.
         bytes: What its operators read and write, if each were run by itself; None where an extent is not known.
         flops: The operations of its operators, a multiply-add counting as two; None likewise.
     """

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import median
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -28,7 +29,7 @@ class LaunchTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """The seconds of a run (median) and of each of its launches (means, in the order of the run)."""
+    """The seconds of a run and of each of its launches, in the order of the run: medians."""
 
     seconds: float
     launches: tuple[LaunchTime, ...]
@@ -55,18 +56,21 @@ def profile(module: ModuleOp, arrays: Sequence[Any], runs: int = 10, threads: in
     graph.run(arrays)
     before = graph.cycles
     taken: list[float] = []
+    counts: list[list[int]] = []
     for _ in range(runs):
         start = time.perf_counter()
         graph.run(arrays)
         taken.append(time.perf_counter() - start)
-    counted = [after - first for after, first in zip(graph.cycles, before, strict=True)]
+        after = graph.cycles
+        counts.append([now - then for now, then in zip(after, before, strict=True)])
+        before = after
     # The cycle counter's rate is the machine's secret; launches are nearly all of a run's time.
     rate = _cycles_per_second()
     launches = [
-        LaunchTime(kernel, node, cycles / runs / rate)
-        for kernel, node, cycles in zip(graph.sizes.launches, graph.sizes.nodes, counted, strict=True)
+        LaunchTime(kernel, node, median(cycles) / rate)
+        for kernel, node, cycles in zip(graph.sizes.launches, graph.sizes.nodes, zip(*counts), strict=True)
     ]
-    return Profile(sorted(taken)[len(taken) // 2], tuple(launches))
+    return Profile(median(taken), tuple(launches))
 
 
 @cache
