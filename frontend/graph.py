@@ -49,6 +49,7 @@ from sardonyx.passes.pipeline import DEFAULT_PIPELINE, PassManager, PipelineRepo
 
 if TYPE_CHECKING:
     from sardonyx.frontend.profile import GraphProfile
+    from sardonyx.passes.checked import CheckOptions
 
 Slot = tuple[str, DType, tuple[int, ...] | None]
 """An input or output: name, dtype and dims, -1 for a dynamic one."""
@@ -233,11 +234,13 @@ class ModelGraph(Edits):
         self._run = self._refuse_run_stale
 
     # ---- working on it
-    def optimize(self, passes: Passes = None) -> PipelineReport:
+    def optimize(self, passes: Passes = None, check: CheckOptions | int | None = None) -> PipelineReport:
         """Run passes over the graph, in place. A change un-finalizes it.
 
         Args:
             passes: None: the default pipeline. A pipeline's text, or a list of `Transform`, passes, and texts.
+            check: Evaluate what each pass changed before and after on so many made-up inputs, within the pass's
+                promise.
 
         Raises:
             SardonyxError: A pass failed; the graph is then as that pass left it.
@@ -245,7 +248,7 @@ class ModelGraph(Edits):
         found = self._passes(passes)
         with self._work("optimize"):
             try:
-                report = PassManager(found).run(self._module)
+                report = PassManager(found, check=check).run(self._module)
             except BaseException:
                 self._edited()
                 raise

@@ -79,8 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, stdout: TextIO, stdin: TextIO | None = None, stderr: TextIO | None = None) -> int:
     """Reduce and print the test; returns the exit status."""
-    stdin = sys.stdin if stdin is None else stdin
-    stderr = sys.stderr if stderr is None else stderr
+    source: TextIO = stdin or sys.stdin
+    told: TextIO = stderr or sys.stderr
     from sardonyx.passes.context import make_context
     from sardonyx.passes.pipeline import format, parse
     from sardonyx.passes.registry import load_file
@@ -90,10 +90,10 @@ def run(options: argparse.Namespace, stdout: TextIO, stdin: TextIO | None = None
         load_file(path)
     passes = parse(options.pipeline)
     ctx = make_context(options.allow_unregistered_dialect)
-    loaded = _load(options, ctx, stdin, stderr)
+    loaded = _load(options, ctx, source, told)
     oracle = find_oracle(options.oracle, ctx, options.inputs, loaded.store, options.target, options.seed)
     begin = time.monotonic()
-    found = reduce(loaded.module, passes, oracle, options.seconds, io.StringIO() if options.quiet else stderr)
+    found = reduce(loaded.module, passes, oracle, options.seconds, io.StringIO() if options.quiet else told)
     text = test_text(found, oracle, options.oracle, options.load)
     if options.output == "-":
         stdout.write(text)
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace, stdout: TextIO, stdin: TextIO | None = None
     if not options.quiet:
         ops = sum(1 for _ in found.module.walk()) - 1
         rewrites = "" if found.rewrites is None else f", {found.rewrites} rewrites"
-        stderr.write(
+        told.write(
             f"{found.finding}\n  {ops} ops, pipeline '{format(found.passes)}'{rewrites}; "
             f"{found.tried} cases tried in {time.monotonic() - begin:.1f} s\n"
         )

@@ -404,6 +404,24 @@ def test_loops_that_made_up_inputs_make_endless_end():
         run_function(function, check_inputs.Inputs((np.float32(1), np.bool_(True)), "ordinary", {}, 0))
 
 
+def test_graphs_check_what_they_are_optimized_with():
+    from sardonyx.frontend.graph import ModelGraph
+    from sardonyx.frontend.transform import Transform
+
+    graph = ModelGraph(parse_module(CHAIN))
+    assert graph.optimize(check=2).changed is False
+    with pytest.raises(MismatchError, match="pass 'drop-relu' changes values"):
+        graph.optimize([SwitchPass()], check=2)
+
+    def drop(graph: ModelGraph) -> None:
+        for op in list(graph.module.walk()):
+            if isinstance(op, ReluOp):
+                op.results[0].replace_all_uses_with(op.operands[0])
+
+    with pytest.raises(MismatchError, match="pass 'mine' changes values"):
+        ModelGraph(parse_module(CHAIN)).optimize([Transform("mine", drop)], check=2)
+
+
 def test_a_module_is_evaluated_once_per_state(monkeypatch):
     from sardonyx.passes import checked
 
