@@ -22,6 +22,7 @@ from sardonyx.backends.llvm.lowering.resize_table import (
     is_identity,
     repeats_by,
     run_table,
+    together,
 )
 from sardonyx.dialects.attributes import Shape, dims_of, dtype_of
 from sardonyx.dialects.dims import Dim, Proof, equal
@@ -34,6 +35,8 @@ from sardonyx.dialects.values import known_ints
 
 MOST_STATIC_TAPS = 8
 """A table of no more taps is read by code without a loop."""
+FEW_BEHIND = 8
+"""So few elements behind the places of the last axis are taken together with them."""
 
 
 @lowers(ResizeOp)
@@ -46,12 +49,17 @@ def _resize(plan: Plan, op: ResizeOp) -> None:
         return
     shape = [plan.dim(d) for d in dims_of(op.x)]
     crop = op.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
+    last = tables[-1]
+    few = Dim.product(dims_of(op.x)[last.axis + 1 :]).static_value
+    if last.known is not None and few is not None and 1 < few <= FEW_BEHIND and not crop:
+        tables[-1] = together(plan, last, few, wide)
+        shape[last.axis :] = [tables[-1].size]
     if mode == "nearest" and not crop:
         _nearest(plan, tables, shape, (dtype, plan.buffer(op.x)), plan.new_buffer(op.output))
         return
     buffer, held = plan.buffer(op.x), dtype
     for number, table in enumerate(tables):
-        last = number == len(tables) - 1 and not crop
+        is_last = number == len(tables) - 1 and not crop
         outer: IndexLike = 1
         inner: IndexLike = 1
         for extent in shape[: table.axis]:
@@ -59,8 +67,8 @@ def _resize(plan: Plan, op: ResizeOp) -> None:
         for extent in shape[table.axis + 1 :]:
             inner = plan.product(inner, extent)
         shape[table.axis] = table.count
-        target = plan.new_buffer(op.output) if last else plan.workspace(wide, shape)
-        becomes = dtype if last else wide
+        target = plan.new_buffer(op.output) if is_last else plan.workspace(wide, shape)
+        becomes = dtype if is_last else wide
         _pass(plan, table, (outer, inner), (held, buffer), (becomes, target), wide)
         buffer, held = target, becomes
     if crop:

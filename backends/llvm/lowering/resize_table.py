@@ -16,6 +16,7 @@ from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
 from sardonyx.backends.llvm.lowering.number import Number
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.dialects.dtypes import DType, bool_, float64, int64
+from sardonyx.dialects.evaluate import Array
 from sardonyx.dialects.sx.resample import Sampling, taps
 from sardonyx.dialects.sx.resize import ResizeOp
 from sardonyx.dialects.sx.support import float_attr
@@ -39,6 +40,8 @@ class Table:
     outside: SSAValue | None = None
     repeats: int | None = None
     """Each element stands so many times in a row, and nothing else does."""
+    known: tuple[Array, Array] | None = None
+    """Places and weights [count, taps], where they were known when the graph was compiled."""
 
 
 @dataclass
@@ -96,7 +99,27 @@ def constant_table(plan: Plan, op: ResizeOp, axis: int, one: Sampling, wide: DTy
     size, count = plan.body.index(one.size), plan.body.index(one.count)
     repeats = one.count // one.size if one.size and one.count % one.size == 0 else 0
     alike = 2 <= repeats <= MOST_REPEATS and np.array_equal(index[:, 0], np.arange(one.count) // repeats)
-    return Table(axis, size, count, index.shape[1], places, table, outside, repeats if alike else None)
+    return Table(
+        axis, size, count, index.shape[1], places, table, outside, repeats if alike else None, (index, weights)
+    )
+
+
+def together(plan: Plan, table: Table, inner: int, wide: DType) -> Table:
+    """The table of an axis and the `inner` elements behind each of its places, as one axis.
+
+    A row of few channels behind each place is too short for vectors; with the places it makes a long one.
+    """
+    if table.known is None:
+        raise ValueError("the table is not known before the run")
+    index, weights = table.known
+    places = (index[:, None, :] * inner + np.arange(inner)[None, :, None]).reshape(-1, index.shape[1])
+    factors = np.repeat(weights, inner, 0)
+    made = plan.constant_array(np.ascontiguousarray(places.T), int64)
+    held = None
+    if table.weights is not None:
+        held = plan.constant_array(np.ascontiguousarray(factors.T.astype(wide.numpy)), wide)
+    size, count = (plan.body.times(n, inner) for n in (table.size, table.count))
+    return Table(table.axis, size, count, table.taps, made, held)
 
 
 def run_table(plan: Plan, op: ResizeOp, one: Stretch, wide: DType) -> Table:

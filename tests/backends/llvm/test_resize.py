@@ -82,10 +82,12 @@ def test_ranks_and_no_elements() -> None:
             case(ResizeOp, x, None, None, ints(2, 4, 5), mode="cubic"),
             case(ResizeOp, sample("float32", 7), None, None, ints(20), mode="cubic"),
             case(ResizeOp, sample("float32", 7), None, None, ints(3)),
+            case(ResizeOp, sample("float32", 1, 5, 7, 3), None, None, ints(4, 12), axes=(1, 2), mode="linear"),
+            case(ResizeOp, sample("uint8", 1, 5, 7, 3), None, None, ints(4, 14), axes=(1, 2)),
             case(ResizeOp, sample("float32", 2, 3, 4, 3, 4), None, floats(1, 2, 2, 2, 2), None, mode="linear"),
             case(ResizeOp, sample("float32", 2, 3, 4, 3, 4), None, floats(1, 2, 1, 2, 1), None),
         ],
-        ("dynamic",),
+        ("dynamic", "constant"),
     )
 
 
