@@ -8,7 +8,9 @@ refused, naming the user's line and what to do instead.
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from sardonyx.frontend.trace import Trace
 
 _dtypes: dict[object, DType] = {}
-_births: list[dict[int, Tensor]] = []
-"""For each trace that runs, the eager tensors that were made meanwhile, by their `id`."""
+_births: dict[int, list[dict[int, Tensor]]] = {}
+"""By thread, for each trace that runs in it, the eager tensors that were made meanwhile, by their `id`."""
 
 
 def _functions(family: str) -> Any:
@@ -65,7 +67,7 @@ class Tensor(InPlace):
             data = made._array
         self._array = data
         if _births:
-            _births[-1][id(self)] = self
+            note_birth(self)
 
     @classmethod
     def of_array(cls, array: np.ndarray[Any, Any]) -> Self:
@@ -73,7 +75,7 @@ class Tensor(InPlace):
         tensor = object.__new__(cls)
         tensor._array = array
         if _births:
-            _births[-1][id(tensor)] = tensor
+            note_birth(tensor)
         return tensor
 
     _from_array = of_array
@@ -243,8 +245,8 @@ class Tensor(InPlace):
         if self._array is None:
             self._refuse(
                 "a traced tensor has no truth value (if, while, and, or, not, assert)",
-                "use sardonyx.where(condition, a, b) to choose between values, sardonyx.cond and while_loop for branches "
-                "and loops, and & | ~ between conditions",
+                "use sardonyx.where(condition, a, b) to choose between values, sardonyx.cond and while_loop for "
+                "branches and loops, and & | ~ between conditions",
             )
         return bool(self._array)
 
@@ -537,6 +539,27 @@ class Tensor(InPlace):
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         return _functions("elementwise").clip(self, min, max)
+
+
+def note_birth(tensor: Tensor) -> None:
+    """Tell the trace that runs in this thread of a tensor that is made."""
+    running = _births.get(threading.get_ident())
+    if running:
+        running[-1][id(tensor)] = tensor
+
+
+@contextmanager
+def births() -> Iterator[dict[int, Tensor]]:
+    """The eager tensors that this thread makes meanwhile, by their `id`."""
+    thread, made = threading.get_ident(), dict[int, Tensor]()
+    stack = _births.setdefault(thread, [])
+    stack.append(made)
+    try:
+        yield made
+    finally:
+        stack.pop()
+        if not stack:
+            _births.pop(thread, None)
 
 
 _USE_FUNCTIONS = "compute with sardonyx's functions, or run the graph and look at its result"

@@ -28,7 +28,7 @@ from sardonyx.frontend.containers import Structure, flatten
 from sardonyx.frontend.signature import Signature, input_specs, stored_signature
 from sardonyx.frontend.source import Place, function_location, user_line, user_location
 from sardonyx.frontend.spec import TensorSpec
-from sardonyx.frontend.tensor import Tensor, _births as births
+from sardonyx.frontend.tensor import Tensor, births
 
 if TYPE_CHECKING:
     from sardonyx.frontend.graph import ModelGraph
@@ -49,6 +49,7 @@ class Trace:
         self._regions: list[Region] = []
         self._nested = False
         self._parameters: list[_State] = []
+        self._born: dict[int, Tensor] = {}
         self.modules: set[int] = set()
         """The modules (by `id`) whose parameters the graph has."""
         self._places: dict[Place, LocationAttr] = {}
@@ -66,11 +67,10 @@ class Trace:
         """The time in which the user's function runs. States are traced tensors meanwhile."""
         token = _active.set((*_active.get(), self))
         self._open = True
-        births.append({})
         try:
-            yield
+            with births() as self._born:
+                yield
         finally:
-            births.pop()
             self._open = False
             _active.reset(token)
             for state in (*self._states.values(), *self._parameters):
@@ -123,7 +123,7 @@ class Trace:
 
     def capture_write(self, tensor: Tensor) -> None:
         """The function writes to an eager tensor: if it was there before the trace, it is a state."""
-        if id(tensor) in births[-1]:
+        if id(tensor) in self._born:
             return
         if len(_active.get()) > 1:
             raise InvalidArgumentError(

@@ -270,3 +270,27 @@ def test_onnx_has_no_state(tmp_path: Path):
     back = sx.OnnxModel.open(str(tmp_path / "m.onnx")).compile()
     assert back.input_names() == ["x", "state_0"] and back.output_names() == ["y", "state_out_0"]
     assert back.evaluate([A, A])[1].tolist() == (2 * A).tolist() and graph.states()["state_0"].tolist() == A.tolist()
+
+
+def test_traces_in_several_threads_know_their_own_tensors():
+    failures: list[object] = []
+    barrier = threading.Barrier(3)
+
+    def work() -> None:
+        def fn(x: sx.Tensor) -> sx.Tensor:
+            acc = sx.zeros(3)
+            barrier.wait()
+            acc.add_(x)
+            barrier.wait()
+            return acc
+
+        graph = graph_of(fn, "x: f32[3]")
+        if graph.states():
+            failures.append(graph)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
