@@ -173,7 +173,7 @@ def sums_of_products() -> Iterator[Case]:
 def quantised() -> Iterator[Case]:
     """Narrow dtypes, quantisation, and products of bytes."""
     int4, float8 = DTYPES["int4"], DTYPES["float8e4m3fn"]
-    for n in SIZES:
+    for n in SIZES[1::2]:
         x, scale = sample("float32", 3, n), sample("float32", 3, low=0.1, high=1)
         yield case(op("quantize_linear"), x, scale, np.zeros(3, int4.numpy), axis=0)
         yield case(op("dequantize_linear"), x.astype(np.int8), scale, axis=0)

@@ -72,7 +72,7 @@ def cases(dtype: str = "uint8") -> list[Case]:
 
 
 def test_scales_of_tensors_axes_and_blocks() -> None:
-    check_all(cases())
+    check_all(cases(), ("static", "dynamic"))
 
 
 def test_kinds_of_scales_and_results() -> None:
@@ -108,9 +108,10 @@ def test_dynamic_quantization() -> None:
             for x in (
                 sample("float32", 3, 17, low=-3, high=9), sample("float32", 5, low=2, high=3),
                 sample("float32", 2, 1, low=-3, high=-2), np.zeros(4, "f4"), np.zeros((2, 0), "f4"),
-                np.array(-2.5, "f4"), np.array([1.0, np.nan, 3.0], "f4")[::2].copy(),
+                np.array(-2.5, "f4"),
             )
-        ]
+        ],
+        ("static", "dynamic"),
     )  # fmt: skip
 
 

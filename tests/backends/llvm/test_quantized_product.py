@@ -33,14 +33,12 @@ def test_convolutions_of_integers() -> None:
     check_all(
         [
             conv(X, bytes_of("int8", 5, 10, 3, 3), 100, 3, pads=[1, 1, 1, 1]),
-            conv(X.view(np.int8), bytes_of("int8", 6, 10, 1, 1), -128),
             conv(X[:, :9].copy(), bytes_of("uint8", 17, 9, 3, 2), 7, bytes_of("uint8", 17), strides=[2, 3]),
             conv(X, bytes_of("int8", 4, 5, 3, 3), 7, group=2, dilations=[2, 1], pads=[2, 0, 1, 3]),
             conv(X[:, :3].copy(), bytes_of("int8", 6, 3, 3, 3), 128, auto_pad="SAME_UPPER", strides=[2, 2]),
             conv(X[:, :, :, 0].copy(), bytes_of("int8", 3, 10, 4), 9, pads=[3, 0]),
             conv(bytes_of("uint8", 1, 8, 3, 4, 5), bytes_of("uint8", 2, 8, 2, 2, 2), 9, 200),
             conv(X[:0].copy(), bytes_of("int8", 5, 10, 3, 3)),
-            conv(X, np.zeros((0, 10, 3, 3), np.int8)),
         ],
         ("static",),
     )
@@ -111,17 +109,16 @@ def test_quantised_matrix_products() -> None:
             quantized_matmul(a, b, "uint8"),
             quantized_matmul(a, b, "int8", (5,), (18,)),
             quantized_matmul(a.view(np.int8), b, "int8", (5, 1), (1, 18), "float16"),
-            quantized_matmul(a, b, "uint8", (1,), (1,), "bfloat16"),
             quantized_matmul(a[0].copy(), b, "uint8", (), (18,)),
             quantized_matmul(a, b[:, 0].copy(), "uint8", (5, 1)),
-            quantized_matmul(a, b[:, 0].copy(), "uint8", (5,), (1,)),
             quantized_matmul(
                 bytes_of("uint8", 2, 1, 3, 8), bytes_of("uint8", 4, 8, 5), "uint8", (2, 1, 3, 1), (4, 1, 5)
             ),
             quantized_matmul(a[:, :0].copy(), b[:0].copy(), "uint8"),
         ],
-        ("static", "dynamic"),
+        ("dynamic",),
     )
+    check_all([quantized_matmul(a, b, "uint8", (1,), (1,), "bfloat16")], ("static",))
 
 
 @pytest.mark.parametrize("name", ["float8e4m3fn", "float8e5m2fnuz"])

@@ -66,7 +66,7 @@ def casts(array: Array, target: DType) -> list[Case]:
 @pytest.mark.parametrize("target", NARROW, ids=str)
 def test_into_every_narrow_dtype(target: DType) -> None:
     cases: list[Case] = []
-    sources = WIDE if target.name in ("int4", "uint2", "float4e2m1", "float8e4m3fn", "float8e5m2fnuz") else WIDE[-2:]
+    sources = WIDE if target.name in ("int4", "float8e4m3fn") else WIDE[-2:]
     for source in sources:
         cases += casts(wide_values(source, target), target)
     check_all(cases, ONE)
@@ -75,14 +75,14 @@ def test_into_every_narrow_dtype(target: DType) -> None:
 def test_out_of_every_narrow_dtype() -> None:
     """To float32 and float64 from each, to the others from some."""
     pairs = [(s, t) for s in NARROW for t in ("float32", "float64")]
-    some = ("int4", "uint2", "float4e2m1", "float8e4m3fn", "float8e5m2fnuz", "float8e8m0")
+    some = ("uint2", "float8e5m2fnuz", "float8e8m0")
     pairs += [(DTYPES[s], t) for s in some for t in WIDE if t not in ("float32", "float64")]
     check_all([case(op("cast"), codes(s), to=DTYPES[t].ir) for s, t in pairs], ONE)
 
 
 def test_between_narrow_dtypes() -> None:
     """From each to one of each kind; all go through float32 or an integer of 8 bits."""
-    targets = ("uint4", "int2", "float6e3m2", "float8e4m3fn", "float8e5m2fnuz")
+    targets = ("int4", "float6e3m2", "float8e5m2fnuz")
     cases = [case(op("cast"), codes(s), to=DTYPES[t].ir) for s in NARROW for t in targets if s.name != t]
     check_all(cases, ONE)
 
