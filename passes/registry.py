@@ -63,6 +63,10 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.explicit_state:ExplicitStatePass",
         "buffers that outlive a run become inputs and outputs",
     ),
+    "recognize-gelu": (
+        "sardonyx.passes.recognize_gelu:RecognizeGeluPass",
+        "state the Gaussian error linear unit as one op",
+    ),
     "specialize-dims": ("sardonyx.passes.specialize_dims:SpecializeDimsPass", "fix named dims to extents"),
     "legalize-for-opset": (
         "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
