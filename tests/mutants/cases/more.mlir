@@ -101,3 +101,23 @@ func.func @saturates_where_integers_wrap(%x: tensor<4xi32>, %y: tensor<4xf32>) -
   %5 = sx.cast %4 {to = ui8} : (tensor<4xi16>) -> tensor<4xui8>
   func.return %1, %3, %5 : tensor<4xi8>, tensor<4xi8>, tensor<4xui8>
 }
+
+func.func @slices_with_steps(%x: tensor<6x8xf32>) -> tensor<2x3xf32> {
+  %0 = sx.constant {value = dense<[1]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %1 = sx.constant {value = dense<[5]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %2 = sx.constant {value = dense<[0]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %3 = sx.constant {value = dense<[2]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %4 = sx.constant {value = dense<[7]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %5 = sx.constant {value = dense<[3]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %6 = sx.slice %x, %0, %1, %2, %3 : (tensor<6x8xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2x8xf32>
+  %7 = sx.slice %6, %2, %4, %0, %5 : (tensor<2x8xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2x3xf32>
+  func.return %7 : tensor<2x3xf32>
+}
+
+func.func @groups(%x: tensor<1x4x3xf32>) -> tensor<1x6x3xf32> {
+  %w = sx.constant {value = dense<[[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]], [[7.0], [8.0], [9.0]], [[1.5], [2.5], [3.5]]]> : tensor<4x3x1xf32>} : () -> tensor<4x3x1xf32>
+  %c = sx.constant {value = dense<[[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]]> : tensor<6x1xf32>} : () -> tensor<6x1xf32>
+  %0 = sx.conv_transpose %x, %w {group = 2 : i64} : (tensor<1x4x3xf32>, tensor<4x3x1xf32>) -> tensor<1x6x3xf32>
+  %1 = sx.mul %0, %c : (tensor<1x6x3xf32>, tensor<6x1xf32>) -> tensor<1x6x3xf32>
+  func.return %1 : tensor<1x6x3xf32>
+}
