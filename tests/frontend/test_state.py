@@ -294,3 +294,19 @@ def test_traces_in_several_threads_know_their_own_tensors():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_a_cache_with_a_position_of_its_own():
+    cache, position = sx.zeros(6, 2), sx.asarray(np.array(0))
+
+    def step(x: sx.Tensor) -> sx.Tensor:
+        cache[position : position + 2] = x
+        cache[position] = 7
+        position.add_(2)
+        return sx.where((sx.arange(6) < position)[:, None], cache, 0).sum(0)
+
+    graph = graph_of(step, "x: f32[2,2]")
+    graph.finalize()
+    for turn, run in enumerate((graph.run, graph.evaluate, graph.run), 1):
+        assert run([np.full((2, 2), turn, np.float32)])[0].tolist() == [7 * turn + sum(range(turn + 1))] * 2
+    assert position.tolist() == 6 and cache.tolist() == [[7, 7], [1, 1], [7, 7], [2, 2], [7, 7], [3, 3]]
