@@ -78,6 +78,7 @@ class ModelGraph(Edits):
         self._lock = threading.Lock()
         self._working: tuple[str, int] | None = None
         self._compiled: Any = None
+        self._finalized_options: dict[str, bool] = {}
         self._nested = False
         """Whether an output is a sequence or an optional."""
         self._binding: Binding | None = None
@@ -302,6 +303,7 @@ class ModelGraph(Edits):
                 sys.stderr.write(f"{report}\n")
             else:
                 self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
+            self._finalized_options = {"fallback": fallback, "fast_conv": fast_conv}
             bound = self._bound()
             binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)
             if not self._stated().is_empty:
@@ -314,6 +316,11 @@ class ModelGraph(Edits):
     def is_finalized(self) -> bool:
         """Whether `run` may be called."""
         return self._compiled is not None
+
+    @property
+    def _finalized_with(self) -> dict[str, bool] | None:
+        """The options of `finalize`; None for a graph that is not finalized."""
+        return None if self._compiled is None else self._finalized_options
 
     @property
     def compiled(self) -> Any:
@@ -521,7 +528,8 @@ class ModelGraph(Edits):
 
     def __reduce__(self) -> tuple[object, ...]:
         self.require_idle("pickle")
-        return _restore, (serialize.flatten(self._module), self._store, self.states(), self._cache)
+        flat = serialize.flatten(self._module)
+        return _restore, (flat, self._store, self.states(), self._cache, self._finalized_with)
 
     def __str__(self) -> str:
         return self.text()
@@ -555,6 +563,7 @@ def _restore(
     store: WeightStore,
     states: Mapping[str, Tensor] | None = None,
     cache: KVCache | None = None,
+    finalized: Mapping[str, bool] | None = None,
 ) -> ModelGraph:
     for weight in store:
         if not isinstance(weight.content, FileSlice):
@@ -563,4 +572,6 @@ def _restore(
     serialize.bind_weights(module, store)
     graph = ModelGraph(module, store, states)
     graph._cache = cache
+    if finalized is not None:
+        graph.finalize(**finalized)  # the object cache has the code, where this process shares it
     return graph
