@@ -12,15 +12,12 @@ from sardonyx.dialects.sx import BY_NAME
 from sardonyx.errors import UnsupportedError
 
 
-@pytest.mark.parametrize(
-    ("name", "slots", "properties", "text"),
-    [
-        ("lstm", (np.zeros((2, 1, 3), "f4"), np.zeros((1, 8, 3), "f4"), np.zeros((1, 8, 2), "f4")), {}, "sx.lstm has"),
-    ],
-)  # fmt: skip
-def test_refused_by_name(name, slots, properties, text):
-    graph = build([case(BY_NAME[f"sx.{name}"], *slots, **properties)], "static")
-    with pytest.raises(UnsupportedError, match=text):
+def test_refused_by_name():
+    x, weights = np.zeros((2, 1, 3), "f4"), np.zeros((1, 3, 8), "i1")
+    scale, zero = np.ones(1, "f4"), np.zeros(1, "i1")
+    slots = (x, weights, np.zeros((1, 2, 8), "i1"), *[None] * 5, scale, zero, scale, zero)
+    graph = build([case(BY_NAME["sx.dynamic_quantize_lstm"], *slots, hidden_size=2, results=3)], "static")
+    with pytest.raises(UnsupportedError, match="sx.dynamic_quantize_lstm has no native form yet"):
         compile_module(graph.module)
 
 
