@@ -63,8 +63,9 @@ def main() -> int:
         return 0
     if early := trial.loaded_too_early():
         raise SystemExit(f"imported too early: {early}")
-    cases = trial.corpus()
     mutants = listed(options.only) if options.only is not None else chosen(options.every, options.files)
+    own = {name for m in mutants for name in trial.PASSES_OF[m.file.removesuffix(".py")]}
+    cases = trial.corpus([*own, "control-flow"] if options.only is not None else None)
     print(f"{len(mutants)} mutants, {len(cases)} cases", file=sys.stderr)
     known = _known(options.output)
     real = {

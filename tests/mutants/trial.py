@@ -107,10 +107,12 @@ class Case:
     runs: list[tuple[list[Any], list[Any]]]
 
 
-def corpus() -> list[Case]:
-    """The functions of the lit files, and random graphs of transposes."""
+def corpus(files: Sequence[str] | None = None) -> list[Case]:
+    """The functions of the lit files, and random graphs of transposes; with `files`, those of these lit files alone."""
     cases: list[Case] = []
     for path in [*sorted(LIT.glob("*.mlir")), *sorted((Path(__file__).parent / "cases").glob("*.mlir"))]:
+        if files is not None and path.stem not in files:
+            continue
         text = "\n".join(line for line in path.read_text().splitlines() if not line.startswith("//"))
         for name, rest in re.findall(r"^func\.func @(\w+)(.*?)^}", text, re.MULTILINE | re.DOTALL):
             whole = f"func.func @{name}{rest}}}"
@@ -119,6 +121,8 @@ def corpus() -> list[Case]:
             if path.stem in SQUARED and squared(whole) != whole:
                 with contextlib.suppress(Exception):  # constants hold extents
                     cases.append(_case(f"{path.stem}:{name}, squared", parse_module(squared(whole))))
+    if files is not None:
+        return cases
     cases += [_case(f"random:{seed}", RandomGraph(seed, 10).module) for seed in range(10)]
     return cases
 
