@@ -48,7 +48,8 @@ def test_a_worker_takes_the_code_from_the_object_cache(tmp_path: Path) -> None:
     for code in (make, use):
         ran = subprocess.run([sys.executable, "-c", code, file], env=cache, capture_output=True, text=True, timeout=300)
         assert ran.returncode == 0, ran.stderr + ran.stdout
-    assert ran.stdout == f"True {16 * np.tanh(np.float32(8)):.1f}\n"
+    finalized, total = ran.stdout.split()
+    assert finalized == "True" and float(total) == pytest.approx(16.0)
 
 
 @pytest.mark.slow
