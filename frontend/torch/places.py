@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import LocationAttr
 
 from sardonyx.dialects.locations import file_location, name_location
-from sardonyx.frontend.source import shown_path
+from sardonyx.frontend.source import _is_ours as is_ours, shown_path
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)')
 
@@ -28,7 +28,7 @@ def source_of(node: Any) -> tuple[str, int] | None:
     found: tuple[str, int] | None = None
     for match in _FRAME.finditer(node.meta.get("stack_trace") or ""):
         path = match["file"]
-        if not path.startswith((_torchs(), "torch/")):
+        if not path.startswith((_torchs(), "torch/")) and not is_ours(path):
             found = shown_path(path), int(match["line"])
     return found
 

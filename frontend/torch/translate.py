@@ -24,6 +24,7 @@ from sardonyx.frontend.operands import to_tensor
 from sardonyx.frontend.spec import TensorSpec
 from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.torch.arrays import array_of, dtype_of_torch
+from sardonyx.frontend.torch.aten.fourier import complex_rule
 from sardonyx.frontend.torch.dims import dim_of
 from sardonyx.frontend.torch.errors import as_export_error, unsupported
 from sardonyx.frontend.torch.places import describe_node, location_of
@@ -189,6 +190,7 @@ class Translator:
         values: list[SSAValue] = []
         written: list[SSAValue] = []
         constants: dict[int, Any] = {}
+        complex_nodes = {n.name for n in self.module.graph.nodes if getattr(n.meta.get("val"), "is_complex", bool)()}
         place = 0
         for spec, value in zip(signature.output_specs, returned):
             kind = spec.kind.name
@@ -202,6 +204,10 @@ class Translator:
             if value is None or isinstance(value, bool | int | float | str):
                 constants[place] = value
             else:
+                if spec.arg.name in complex_nodes:
+                    raise unsupported(
+                        f"the output {place} is complex, which has no form here", hint="return torch.view_as_real of it"
+                    )
                 values.append(self.recorder.value_of(to_tensor(value)))
             place += 1
         return values, constants, written
@@ -270,13 +276,18 @@ class Translator:
             return None
         if node.target is operator.getitem:
             return self._item(node)
-        translation = self.translation_of(node.target)
+        raw = node.target in self.custom
+        if not raw and _touches_complex(node):
+            translation = complex_rule(name)
+            if translation is None:
+                raise unsupported(f"{name} of complex numbers has no form here", hint="torch.view_as_real splits them")
+        else:
+            translation = self.translation_of(node.target)
         if translation is None:
             raise no_translation(name)
         args = [self.argument(a) for a in node.args]
         kwargs = {k: self.argument(v) for k, v in node.kwargs.items() if k not in IGNORED}
         call = Call(self, node)
-        raw = node.target in self.custom
         result = translation(*args, **kwargs) if raw else translation(call, *args, **kwargs)
         return self._checked(node, result)
 
@@ -316,7 +327,7 @@ class Translator:
         if isinstance(value, tuple | list):
             return [self.argument(v) for v in value]
         if isinstance(value, torch.dtype):
-            return self.dtype(value)
+            return None if value.is_complex else self.dtype(value)
         if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
             raise unsupported(f"the symbolic number {value} stands in the graph itself")
         if isinstance(value, torch.device | torch.layout | torch.memory_format):
@@ -369,6 +380,15 @@ class Translator:
             f"the translation of {node.target} has shape {[str(s) for s in shape]}, "
             f"where torch has {[str(s) for s in meta.shape]}"
         )
+
+
+def _touches_complex(node: Any) -> bool:
+    """Whether a tensor that goes into the node or comes out of it is complex."""
+    import torch
+
+    found = [node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)]
+    leaves = torch.utils._pytree.tree_leaves(found)
+    return any(isinstance(v, torch.Tensor) and v.is_complex() for v in leaves)
 
 
 def no_translation(name: str) -> SardonyxError:

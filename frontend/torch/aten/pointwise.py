@@ -172,8 +172,8 @@ def logaddexp(n: Call, x: Any, other: Any) -> Tensor:
     return e.logaddexp(*n.both(x, other))
 
 
-@aten("atan2.default")
-def atan2(n: Call, y: Any, x: Any) -> Tensor:
+@aten("atan2.default", "atan2.out")
+def atan2(n: Call, y: Any, x: Any, out: Any = None) -> Tensor:
     a, b = n.both(y, x)
     # The angle in the first quadrant, from a quotient that is at most 1; then mirrored into place.
     high, wide = e.abs(a), e.abs(b)
@@ -426,10 +426,3 @@ def left_shift(n: Call, x: Any, other: Any) -> Tensor:
 @aten("bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "__rshift__.Tensor", "__rshift__.Scalar")
 def right_shift(n: Call, x: Any, other: Any) -> Tensor:
     return e.bitwise_right_shift(*n.both(x, other))
-
-
-@aten("polar.default")
-def polar(n: Call, size: Tensor, angle: Tensor) -> Tensor:
-    from sardonyx.frontend.functions.joining import stack
-
-    return stack([e.multiply(size, e.cos(angle)), e.multiply(size, e.sin(angle))], -1)

@@ -131,7 +131,7 @@ def repeat_interleave(n: Call, x: Tensor, repeats: Any, dim: int | None = None, 
     "clone.default", "alias.default", "detach.default", "contiguous.default", "lift_fresh_copy.default",
     "lift_fresh.default", "dropout.default", "feature_dropout.default",
     "alpha_dropout.default", "resolve_conj.default",
-    "resolve_neg.default", "detach_.default", "view_as_real.default", "view_as_complex.default",
+    "resolve_neg.default", "detach_.default",
 )  # fmt: skip
 def same(n: Call, x: Tensor, *rest: Any, **options: Any) -> Tensor:
     if n.name.endswith("dropout.default") and len(rest) > 1 and rest[1]:

@@ -187,3 +187,14 @@ def test_the_mode_of_a_model_is_restored():
     with pytest.warns(DeprecationWarning), sx.select_model_mode_for_export(model, sx.TrainingMode.EVAL):
         assert not model.training
     assert model.training
+
+
+def test_rotary_embeddings_in_complex_numbers():
+    def rotary(x, start):
+        turns = torch.outer(torch.arange(4.0) + start, torch.tensor([1.0, 0.5]))
+        pairs = torch.view_as_complex(x.reshape(2, 4, 2, 2))
+        return torch.view_as_real(pairs * torch.polar(torch.ones(4, 2), turns).unsqueeze(0)).flatten(2)
+
+    check(rotary, (torch.rand(2, 4, 4), torch.tensor(3.0)))
+    with pytest.raises(sx.UnsupportedError, match="of complex numbers has no form here"):
+        sx.export(lambda x: torch.view_as_real(torch.fft.rfft(x).transpose(0, 1)), (torch.rand(2, 4),))
