@@ -8,6 +8,7 @@ refused, naming the user's line and what to do instead.
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -183,13 +184,11 @@ class Tensor(InPlace):
         Raises:
             InvalidArgumentError: Another version of the standard is wanted.
         """
-        import sardonyx
-
         if api_version not in (None, *_API_VERSIONS):
             raise InvalidArgumentError(
                 f"version {api_version!r} of the array API is not offered", hint=f"there are {', '.join(_API_VERSIONS)}"
             )
-        return sardonyx
+        return sys.modules["sardonyx"]  # importing it here would be an arrow that points up
 
     def to_device(self, device: str, /, *, stream: object = None) -> Tensor:
         """Itself: the one device is "cpu"."""

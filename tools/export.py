@@ -131,7 +131,7 @@ def _inspect(graph: Any, draft: Path, steps: list[list[str]]) -> dict[str, Any]:
 def _gaps(draft: Path, targets: Sequence[str], steps: list[list[str]]) -> bool:
     """Operators that no runtime knows, and what the named targets lack."""
     from sardonyx.frontend.onnx.model import OnnxModel
-    from sardonyx.frontend.verify.targets import find_gaps, foreign_nodes
+    from sardonyx.frontend.onnx.targets import find_gaps, foreign_nodes
 
     model = OnnxModel.open(draft)
     foreign = foreign_nodes(model)

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any, stdout: TextIO) -> int:
     from sardonyx.frontend.onnx.model import OnnxModel
-    from sardonyx.frontend.verify.targets import close_gaps, find_gaps, targets
+    from sardonyx.frontend.onnx.targets import close_gaps, find_gaps, targets
 
     if options.list_targets:
         stdout.write("".join(f"{t}\n" for t in targets()))

@@ -8,8 +8,8 @@ from typing import Any
 
 from sardonyx.errors import SardonyxError
 from sardonyx.frontend.onnx.model import OnnxModel
+from sardonyx.frontend.onnx.targets import find_gaps
 from sardonyx.frontend.verify.golden import versions
-from sardonyx.frontend.verify.targets import find_gaps
 from sardonyx.frontend.verify.verify import Verification, cases_of, verify
 from sardonyx.tools.bench import TIMING_COLUMNS, timing_rows
 from sardonyx.tools.document import Block, Builder, Document, Fact, Picture, Table

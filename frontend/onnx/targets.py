@@ -98,7 +98,7 @@ class _Table:
 
 def targets() -> list[str]:
     """The names of the targets that there are."""
-    tables = resources.files("sardonyx.frontend.verify") / "target_tables"
+    tables = resources.files("sardonyx.frontend.onnx") / "target_tables"
     return sorted([ONNXRUNTIME, *(f"{ONNXRUNTIME}:{p}" for p in PROVIDERS)]) + sorted(
         Path(entry.name).stem for entry in tables.iterdir() if entry.name.endswith(".json")
     )
@@ -186,7 +186,7 @@ def _highest_opset(target: str) -> int:
 
 @cache
 def _table(name: str) -> _Table:
-    file = resources.files("sardonyx.frontend.verify") / "target_tables" / f"{name}.json"
+    file = resources.files("sardonyx.frontend.onnx") / "target_tables" / f"{name}.json"
     if not name.replace("-", "").isalnum() or not file.is_file():
         raise InvalidArgumentError(f"there is no target '{name}'", hint=f"there are: {', '.join(targets())}")
     data = json.loads(file.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import sardonyx as sx
 from sardonyx.errors import InvalidArgumentError
-from sardonyx.frontend.verify.targets import close_gaps, find_gaps, targets
+from sardonyx.frontend.onnx.targets import close_gaps, find_gaps, targets
 from sardonyx.frontend.verify.verify import verify
 
 
