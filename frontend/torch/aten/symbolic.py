@@ -47,6 +47,11 @@ def sym_storage_offset(n: Call, x: Tensor) -> Any:
     return offset
 
 
+@aten("sym_is_contiguous.default")
+def sym_is_contiguous(n: Call, x: Tensor, memory_format: Any = None) -> bool:
+    return bool(n.arg_meta(0).is_contiguous())
+
+
 # ---- arithmetic
 
 
