@@ -23,7 +23,7 @@ def embedding_bag(
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int = -1,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor | None, ...]:
     """Rows of a table, those of each bag summed up (0), averaged (1) or their greatest taken (2)."""
     indices, offsets = e.cast(indices, int64), e.cast(offsets, int64)
     if include_last_offset:
@@ -53,4 +53,7 @@ def embedding_bag(
         found = _put(zeros, 0, _spread(bag, rows, 0), rows, "add")
         if mode == 1:
             found = e.divide(found, e.cast(s.unsqueeze(e.maximum(sizes, constant(1, int64)), 1), rows.dtype))
-    return found, bag, sizes, c.full([bags], constant(0, int64))
+    # torch leaves some of these empty in some modes: only what is read is stated.
+    read = {user.args[1] for user in n.node.users}
+    results = (found, bag, sizes, c.full([bags], constant(0, int64)))
+    return tuple(r if place in read else None for place, r in enumerate(results))
