@@ -3,9 +3,9 @@
 Native code has a loop for each axis, so it is made for known ranks. Such a graph is compiled at its first run, for as
 little of the inputs' shapes as settles all ranks: for the ranks alone, with dims as dynamic as before; else for the
 extents of indices and of shapes too, as where a reshape has as many axes as an input has elements; else for all
-extents; at last for the values of single integers too, by which a graph may choose between branches. Programs are kept,
-and later runs that agree in so much use them. `RankedGraph.open` names what is open, and `programs` says what was
-compiled.
+extents; then for the values of single integers too, by which a graph may choose between branches; at last for those of
+short vectors, which may be extents of which a squeeze drops the ones. Programs are kept, and later runs that agree in
+so much use them. `RankedGraph.open` names what is open, and `programs` says what was compiled.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from sardonyx.backends.llvm.list_ranks import with_list_ranks
 from sardonyx.backends.llvm.lowering.graph import refuse
 from sardonyx.backends.llvm.prepare import located_copy
 from sardonyx.backends.llvm.settle import settle_branches
+from sardonyx.backends.llvm.single_ranks import settle_singles
+from sardonyx.backends.llvm.unread_states import settle_unread
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape, tensor_type
 from sardonyx.dialects.module import input_names, main_function, sync_signature
@@ -40,14 +42,19 @@ PIPELINE = "fold-constants,simplify,infer-types,simplify,fold-constants,simplify
 """What follows from known ranks: types, and branches that shapes choose between. A branch that is not taken may not
 fit, so those that are known go first."""
 
-LEVELS = ("ranks", "indices", "shapes", "values")
+LEVELS = ("ranks", "indices", "shapes", "values", "vectors")
 """How much of the inputs a program is made for."""
+
+LONGEST_VECTOR = 8
+"""A vector of so many integers may be a shape."""
 
 Shape = tuple[int, ...]
 Form = tuple[int | None, ...] | None
 """An input's shape, as far as a program depends on it; None where it is no tensor, or nothing is asked of it."""
-Key = tuple[str, tuple[Form, ...], tuple[int | None, ...]]
-"""A level, the inputs' forms, and with `values` what the single integers among them are."""
+Value = tuple[int, ...] | None
+"""What an input holds, as far as a program depends on it."""
+Key = tuple[str, tuple[Form, ...], tuple[Value, ...]]
+"""A level, the inputs' forms, and with `values` and `vectors` what the integers among them are."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ def simplified(module: ModuleOp) -> ModuleOp:
     return _specialised(module, [None] * len(input_names(module)), ())
 
 
-def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[int | None]) -> ModuleOp:
+def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[Value]) -> ModuleOp:
     """A copy for inputs of these forms, and with `values` of these contents."""
     copy = located_copy(module)
     function = main_function(copy)
@@ -97,7 +104,7 @@ def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[int |
         argument._type = tensor_type(dtype_of(argument), dims)
     for argument, value in zip(list(function.body.block.args), values, strict=False):
         if value is not None:
-            constant = ConstantOp.dense(np.full(static_shape(argument) or (), value, dtype_of(argument).numpy))
+            constant = ConstantOp.dense(np.array(value, dtype_of(argument).numpy).reshape(static_shape(argument) or ()))
             function.body.block.insert_op_before(constant, function.body.block.first_op)  # pyright: ignore[reportArgumentType]
             argument.replace_all_uses_with(constant.output)
     settle_branches(function.body.block)
@@ -105,6 +112,8 @@ def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[int |
     run(copy, PIPELINE)
     listed = with_list_ranks(copy)
     if listed is not copy:
+        run(listed, PIPELINE)
+    while open_ranks(listed) and settle_singles(listed) | settle_unread(listed):
         run(listed, PIPELINE)
     return listed
 
@@ -119,11 +128,16 @@ def _element_shape(value: Any) -> Shape | None:
 
 def _form(level: str, shape: Shape | None, is_integer: bool) -> Form:
     """What a level of specialisation keeps of an input's shape."""
-    if shape is None or level in ("shapes", "values"):
+    if shape is None or level in ("shapes", "values", "vectors"):
         return shape
     if level == "indices" and is_integer and shape:
         return (*(None for _ in shape[:-1]), shape[-1])
     return tuple(None for _ in shape)
+
+
+def _is_told(shape: Shape, level: str) -> bool:
+    """Whether a program of this level depends on what an input of this shape holds."""
+    return math.prod(shape) == 1 or (level == "vectors" and len(shape) == 1 and 0 < shape[0] <= LONGEST_VECTOR)
 
 
 class RankedGraph:
@@ -167,7 +181,7 @@ class RankedGraph:
         keys: list[Key] = []
         for level in LEVELS:
             forms = tuple(_form(level, s, i) for s, i in zip(shapes, self._integers, strict=True))
-            keys.append((level, forms, self._values(arrays, shapes) if level == "values" else ()))
+            keys.append((level, forms, self._values(arrays, shapes, level) if level in ("values", "vectors") else ()))
         found = next((p for p in map(self.programs.get, keys) if p is not None), None)
         if found is not None:
             return found
@@ -180,11 +194,11 @@ class RankedGraph:
                     break
         return found
 
-    def _values(self, arrays: Sequence[Any], shapes: Sequence[Shape | None]) -> tuple[int | None, ...]:
-        """The single integers among the inputs."""
+    def _values(self, arrays: Sequence[Any], shapes: Sequence[Shape | None], level: str) -> tuple[Value, ...]:
+        """What the single integers among the inputs are, and with `vectors` the short vectors."""
         return tuple(
-            int(np.asarray(getattr(value, "_array", value)).reshape(-1)[0])
-            if integer and shape is not None and math.prod(shape) == 1
+            tuple(np.asarray(getattr(value, "_array", value)).reshape(-1).tolist())
+            if integer and shape is not None and _is_told(shape, level)
             else None
             for value, shape, integer in zip(arrays, shapes, self._integers, strict=True)
         )

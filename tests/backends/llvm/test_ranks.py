@@ -115,7 +115,8 @@ def test_a_rank_that_the_contents_decide_is_refused_by_name() -> None:
         lambda add, x: add("reshape", x[0], add("compress", x[1], x[2], axis=0)),
     )
     native = opened(module)
-    feeds = [sample("float32", 6), np.array([2, 9, 3]), np.array([True, False, True])]
+    extents = np.array([2, *[9] * ranks.LONGEST_VECTOR, 3])  # too long a vector to compile for what it holds
+    feeds = [sample("float32", 6), extents, extents < 9]
     with pytest.raises(UnsupportedError, match="rank of a tensor that sx.reshape takes or gives"):
         native.run(feeds)
     (expected,) = evaluate_function(main_function(module), feeds)
@@ -191,3 +192,95 @@ def test_a_branch_that_is_not_taken_may_not_fit() -> None:
         expected = np.asarray(compiled.evaluate([x, np.array(flag)])[0])
         got = np.asarray(compiled.run([x, np.array(flag)])[0])
         assert got.shape == expected.shape and np.array_equal(got, expected)
+
+
+def test_extents_of_one_among_an_input_s_elements() -> None:
+    # A squeeze of an axis whose extent an input holds: only its elements tell the rank.
+    module = graph(
+        [tensor_type(float32, [3]), tensor_type(int64, [3])],
+        lambda add, x: add("neg", add("squeeze", add("expand", x[0], x[1]), None)),
+    )
+    native = opened(module)
+    for extents in ((1, 2, 3), (4, 2, 3), (1, 1, 3), (4, 2, 3)):
+        agree(module, native, sample("float32", 3), np.array(extents))
+    assert levels(native) == ["vectors"] * 3
+
+
+def one_result(model: onnx.ModelProto, *feeds: Array) -> None:
+    """Compiled before any run, with the reference's results."""
+    compiled = sardonyx.OnnxModel.from_proto(model).compile()
+    compiled.finalize()
+    assert isinstance(compiled.compiled, CompiledGraph)
+    for expected, got in zip(compiled.evaluate(list(feeds)), compiled.run(list(feeds)), strict=True):
+        assert np.asarray(got).shape == np.asarray(expected).shape
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(expected))
+
+
+PARSED = """<ir_version: 10, opset_import: ["": 21]>
+"""
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_single_element_of_either_rank_may_be_a_scalar(flag: bool) -> None:
+    model = onnx.parser.parse_model(
+        PARSED
+        + """
+        g (bool flag, float[1] step, float[n] x) => (float[n] y, float[1] z) {
+            chosen = If (flag) <
+                then_branch = t () => (float scalar) { scalar = Constant <value_float = 2.0> () },
+                else_branch = e () => (float[1] vector) { vector = Neg (step) }>
+            half = Constant <value_float = 0.5> ()
+            less = Mul (chosen, half)
+            y = Mul (x, less)
+            one = Constant <value_ints = [1]> ()
+            z = Reshape (chosen, one)
+        }"""
+    )
+    one_result(model, np.array(flag), sample("float32", 1), sample("float32", 5))
+
+
+def test_a_single_element_whose_rank_is_seen_keeps_it() -> None:
+    model = onnx.parser.parse_model(
+        PARSED
+        + """
+        g (bool flag, float[1] step) => (float y, int64[r] rank) {
+            chosen = If (flag) <
+                then_branch = t () => (float scalar) { scalar = Constant <value_float = 2.0> () },
+                else_branch = e () => (float[1] vector) { vector = Neg (step) }>
+            y = ReduceSum (chosen)
+            rank = Shape (chosen)
+        }"""
+    )
+    compiled = sardonyx.OnnxModel.from_proto(model).compile()
+    compiled.finalize()
+    for flag in (True, False):
+        feeds = [np.array(flag), np.ones(1, np.float32)]
+        assert np.asarray(compiled.run(feeds)[1]).shape == (0 if flag else 1,)
+
+
+@pytest.mark.parametrize("trips", [1, 3])
+def test_states_of_a_loop_that_begin_as_placeholders(trips: int) -> None:
+    # `last` begins as a scalar that nobody reads; `found`, a flag, is now of rank 0 and now of rank 1.
+    model = onnx.parser.parse_model(
+        PARSED
+        + f"""
+        g (float[n, 4] x) => (float[n, 4] y, float[n, 4] total) {{
+            trips = Constant <value_int = {trips}> ()
+            true = Constant <value = bool {{1}}> ()
+            no = Constant <value = bool {{0}}> ()
+            scalar = Constant <value_float = 7.0> ()
+            y, total, found = Loop (trips, true, scalar, x, no) <
+                body = b (int64 i, bool going, float[?] last_in, float[n, 4] total_in, bool found_in)
+                    => (bool goes_on, float[n, 4] last_out, float[n, 4] total_out, bool found_out) {{
+                    last_out = Neg (total_in)
+                    total_out = Add (total_in, last_out)
+                    ones = Constant <value_ints = [1]> ()
+                    vector = Reshape (found_in, ones)
+                    found_out = If (found_in) <
+                        then_branch = t () => (bool[1] vector_out) {{ vector_out = Not (vector) }},
+                        else_branch = e () => (bool scalar_out) {{ scalar_out = Not (found_in) }}>
+                    goes_on = Identity (going)
+                }}>
+        }}"""
+    )
+    one_result(model, sample("float32", 3, 4))
