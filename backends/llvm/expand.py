@@ -102,7 +102,11 @@ def expand(module: ModuleOp) -> tuple[ModuleOp, dict[Operation, Operation]]:
         op = pending.pop()
         _check_ranks(op, origins)
         builder = Builder(op)
-        results = list(EXPANSIONS[type(op)](builder, op))
+        try:
+            results = list(EXPANSIONS[type(op)](builder, op))
+        except UnsupportedError as error:
+            error.operation = origins[op]
+            raise
         for made in builder.made:
             origins[made] = origins[op]
             if type(made) in EXPANSIONS:

@@ -60,6 +60,7 @@ FAMILIES = (
     "control",
     "sequence",
     "recurrent",
+    "recurrent_integer",
     "linear_attention",
     "state",
     "custom",

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
-from three_ways import build, case
 
 import sardonyx as sx
-from sardonyx.backends.llvm.compile import compile_module
-from sardonyx.dialects.sx import BY_NAME
 from sardonyx.errors import UnsupportedError
 
 
 def test_refused_by_name():
-    x, weights = np.zeros((2, 1, 3), "f4"), np.zeros((1, 3, 8), "i1")
-    scale, zero = np.ones(1, "f4"), np.zeros(1, "i1")
-    slots = (x, weights, np.zeros((1, 2, 8), "i1"), *[None] * 5, scale, zero, scale, zero)
-    graph = build([case(BY_NAME["sx.dynamic_quantize_lstm"], *slots, hidden_size=2, results=3)], "static")
-    with pytest.raises(UnsupportedError, match="sx.dynamic_quantize_lstm has no native form yet"):
-        compile_module(graph.module)
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21, "org.example": 1]>
+        g (float[2] x) => (float[2] y) { [turned] y = org.example.Twist (x) }""")
+    graph = sx.OnnxModel.from_proto(model).compile()
+    with pytest.raises(UnsupportedError, match="node 'turned': .*Twist.* has no native form"):
+        graph.finalize()
 
 
 def test_weights_of_few_bits_need_no_reference():

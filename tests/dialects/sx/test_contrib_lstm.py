@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from contrib_models import one, typed
 from onnx_models import roundtrip, run_ort
+from three_ways import both_refuse, case, check_all
+from tolerances import Tolerance
 
 import sardonyx as sx
 from sardonyx import OnnxModel
+from sardonyx.dialects.sx.contrib_lstm import DynamicQuantizeLstmOp
 
 RNG = np.random.default_rng(4)
 STEPS, SIZE, HIDDEN = 5, 3, 4
@@ -38,13 +41,20 @@ def put(given: dict[str, Any], **changes: Any) -> dict[str, Any]:
             for name, value in given.items()}  # fmt: skip
 
 
-def agree(given: dict[str, Any], outputs: str = "y y_h y_c", **options: Any) -> None:
+def agree(given: dict[str, Any], outputs: str = "y y_h y_c", native: bool = False, **options: Any) -> None:
     proto, inputs = one("DynamicQuantizeLSTM", given, outputs, "w r b ws wz rs rz p", hidden_size=HIDDEN, **options)
     wanted = run_ort(proto, inputs)
     proto = typed(proto, wanted)
     graph = OnnxModel.from_proto(proto).compile()
     assert "sx.dynamic_quantize_lstm" in graph.text()
-    for a, b in zip(graph.evaluate(dict(inputs)), wanted, strict=True):
+    given_back = [np.asarray(a) for a in graph.evaluate(dict(inputs))]
+    if native:
+        graph.finalize()
+        for got, reference in zip(graph.run(dict(inputs)), given_back, strict=True):
+            assert tuple(got.shape) == reference.shape
+            np.testing.assert_allclose(np.asarray(got), reference, atol=0.02)
+            assert np.abs(np.asarray(got) - reference).mean() < 1e-3
+    for a, b in zip(given_back, wanted, strict=True):
         assert tuple(a.shape) == b.shape
         np.testing.assert_allclose(np.asarray(a), b, atol=0.02)  # a value on a rounding edge may fall to either side
         assert np.abs(np.asarray(a) - b).mean() < 2e-3
@@ -58,7 +68,7 @@ def agree(given: dict[str, Any], outputs: str = "y y_h y_c", **options: Any) -> 
 def test_directions(direction: str) -> None:
     count = 2 if direction == "bidirectional" else 1
     agree(feeds(count, 1, False), direction=direction)
-    agree(feeds(count, 1, True), direction=direction)
+    agree(feeds(count, 1, True), native=True, direction=direction)
     agree(feeds(count, 1, False, "u1"), "_ y_h", direction=direction)
 
 
@@ -71,10 +81,39 @@ def test_lengths_and_states(count: int) -> None:
     agree(put(given, h=state, c=state[::-1].copy()), direction=direction)
 
 
+def test_natively() -> None:
+    def slots(steps: int, batch: int, count: int, lens: Any = None, states: bool = False, dtype: str = "i1") -> Any:
+        size, hidden = 5, 9
+
+        def real(*shape: int) -> Any:
+            return RNG.normal(size=shape).astype("f4")
+
+        def whole(*shape: int) -> Any:
+            return RNG.integers(0, 100, shape).astype(dtype)
+
+        scale, zero = RNG.uniform(0.005, 0.02, count).astype("f4"), np.full(count, 40, dtype)
+        first = [real(count, batch, hidden) if states else None for _ in range(2)]
+        given = [real(steps, batch, size), whole(count, size, 4 * hidden), whole(count, hidden, 4 * hidden)]
+        return [*given, real(count, 8 * hidden), lens, *first, None, scale, zero, scale * 2, zero + 1]
+
+    def layer(*of: Any, **options: Any) -> Any:
+        return case(DynamicQuantizeLstmOp, *slots(*of), hidden_size=9, **options)
+
+    cases = [
+        layer(7, 3, 1, np.array([3, 0, 6], "i4"), True, direction="reverse"),
+        layer(4, 3, 2, np.array([3, 1, 2], "i4"), True, "u1", direction="bidirectional", clip=0.7),
+        layer(0, 2, 1, None, True),
+        layer(3, 0, 1, input_forget=1),
+    ]  # a value on a rounding edge may fall to either side
+    check_all(cases, ("static", "shared"), Tolerance(of_largest=1 << 17))
+    message = both_refuse(DynamicQuantizeLstmOp, *slots(4, 2, 1, np.array([3, 5], "i4")), hidden_size=9)
+    assert "length" in message[0] or "5" in message[0]
+
+
 def test_options() -> None:
     given = feeds(1, 1, False)
     agree(given, clip=0.5)
-    agree(put(given, p=RNG.normal(size=(1, 3 * HIDDEN)).astype("f4")))
+    agree(put(given, p=RNG.normal(size=(1, 3 * HIDDEN)).astype("f4")), native=True)
     agree(given, activations=["Sigmoid", "Tanh", "Tanh"])
 
 
@@ -114,3 +153,14 @@ def test_a_length_beyond_the_steps_is_refused() -> None:
     proto, inputs = one("DynamicQuantizeLSTM", given, "y", "w r b ws wz rs rz", hidden_size=HIDDEN)
     with pytest.raises(sx.SardonyxError, match="C4"):
         OnnxModel.from_proto(typed(proto, [np.zeros(1, "f4")])).compile().evaluate(dict(inputs))
+
+
+def test_zero_points_that_differ_are_refused() -> None:
+    given = feeds(1, 1, True)
+    given["wz"][0, 3] = 5
+    proto, inputs = one("DynamicQuantizeLSTM", given, "y", "w r b ws wz rs rz", hidden_size=HIDDEN)
+    graph = OnnxModel.from_proto(typed(proto, [np.zeros((STEPS, 1, 1, HIDDEN), "f4")])).compile()
+    with pytest.raises(sx.SardonyxError, match="C4"):
+        graph.evaluate(dict(inputs))
+    with pytest.raises(sx.UnsupportedError, match="zero points of a direction that differ"):
+        graph.finalize()
