@@ -65,7 +65,9 @@ def _edges(value: SSAValue) -> list[tuple[Operation, int, SSAValue]]:
     if isinstance(value, BlockArgument):
         op = value.block.parent_op()
         return _carried(op, value.index - 2) if isinstance(op, LoopOp) and value.index >= 2 else []
-    op = value.op if isinstance(value, OpResult) else None
+    if not isinstance(value, OpResult):
+        return []
+    op = value.op
     if isinstance(op, IfOp):
         return [_yielded(region.block, value.index) for region in op.regions]
     if isinstance(op, LoopOp):
