@@ -8,7 +8,7 @@ the tables in the context, and calls the entry; it returns `NEEDS_CARE` where an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from sardonyx.backends.llvm.codegen import (
 )
 from sardonyx.backends.llvm.codegen.arena import emit_keep, emit_padded, emit_place, emit_support
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
+from sardonyx.backends.llvm.codegen.equal import form_of
 from sardonyx.backends.llvm.codegen.plan_emitter import (
     AS_USUAL,
     CONTEXT_FIELDS,
@@ -99,18 +100,21 @@ def emit_entry(
 ) -> EntrySizes:
     """Emit all kernels (equal ones once) and the entry.
 
-    Kernels are compared by their emitted text, which holds their name only where they are defined.
+    Kernels are compared by their ops, then by their emitted text, which holds their name only where they are defined.
     """
+    by_form: dict[Hashable, str] = {}
     by_text: dict[str, str] = {}
     symbols: dict[str, str] = {}
     for kernel in kernels:
-        name = kernel.sym_name.data
-        text = emit_kernel(module, kernel, "kernel.candidate")
-        del module.functions["kernel.candidate"]
-        if text not in by_text:
-            by_text[text] = name
-            module.functions[name] = text.replace("@kernel.candidate(", f"@{name}(", 1)
-        symbols[name] = by_text[text]
+        name, form = kernel.sym_name.data, form_of(kernel)
+        if form not in by_form:
+            text = emit_kernel(module, kernel, "kernel.candidate")
+            del module.functions["kernel.candidate"]
+            if text not in by_text:
+                by_text[text] = name
+                module.functions[name] = text.replace("@kernel.candidate(", f"@{name}(", 1)
+            by_form[form] = by_text[text]
+        symbols[name] = by_form[form]
     words = max((len(op.args) for op in plan.walk() if isinstance(op, LaunchOp)), default=0)
     emit_support(module)
     builder = FunctionBuilder(module, "entry", [(PTR, "ctx")], I64)
