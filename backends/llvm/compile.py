@@ -70,7 +70,8 @@ def compile_module(
     """
     module = with_explicit_state(module)
     if open_ranks(module):
-        module = simplified(module)
+        with phase("open ranks"):
+            module = simplified(module)
     if open_ranks(module):
         return RankedGraph(module, partial(_compile_ranked, fallback=fallback, fast_conv=fast_conv), check=not fallback)
     return _compile_ranked(module, fallback, fast_conv)
