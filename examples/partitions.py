@@ -6,6 +6,8 @@ once, and takes its code from the object cache instead of compiling it again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import sardonyx as sx
@@ -37,12 +39,14 @@ def main() -> None:
     table = np.random.default_rng(1).standard_normal((1000, FEATURES), np.float32)
     model = make_model()
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         shared = client.scatter(model, broadcast=True)
-        parts = da.from_array(table, chunks=(250, FEATURES)).to_delayed().ravel()
-        found = np.concatenate(client.gather([client.submit(score, client.compute(p), shared) for p in parts]))
+        chunks: Any = (250, FEATURES)
+        parts = da.from_array(table, chunks=chunks).to_delayed().ravel()
+        scores: Any = client.gather([client.submit(score, client.compute(part), shared) for part in parts])
+        found = np.concatenate(scores)
     np.testing.assert_array_equal(found, score(table, model))
     print(f"{len(parts)} partitions, {len(found)} rows, the same as in one process")
 

@@ -41,7 +41,7 @@ def signature(*specs: object, **by_name: Any) -> Callable[[F], F]:
     elif len(specs) == 1 and isinstance(specs[0], str | list | tuple | Mapping):
         stored = specs[0]
     else:
-        stored = specs  # pyright: ignore[reportAssignmentType]
+        stored = specs
     _checked(stored)
 
     def decorate(fn: F) -> F:

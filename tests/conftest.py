@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -37,3 +38,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     return lit_collector.collect(file_path, parent, _LIT_FOLDER)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registries_as_they_were() -> Iterator[None]:
+    """What a test registers is gone when its file is done: passes, files that were loaded, targets."""
+    from sardonyx.passes import registry
+    from sardonyx.tools import opt_targets
+
+    kept = [registry._registered, registry._loaded_files, opt_targets.TARGETS]
+    before = [dict(entries) for entries in kept]
+    yield
+    for entries, old in zip(kept, before):
+        entries.clear()
+        entries.update(old)

@@ -124,7 +124,7 @@ def test_traced_functions_agree_natively_and_in_onnxruntime(name: str, tmp_path:
     graph.export_onnx(tmp_path / "x.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "x.onnx", providers=["CPUExecutionProvider"])
     for got, want in zip(session.run(None, dict(zip(names, arrays))), expected):
-        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-9, atol=1e-12)
 
 
 def test_signs_of_zeros_infinities_and_nan() -> None:

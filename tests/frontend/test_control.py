@@ -30,7 +30,7 @@ def check(fn: Callable[..., Any], tmp_path: Path, sets: list[np.ndarray], signat
         want = [leaf for _, leaf in flatten(fn(sx.asarray(x)))[0]]
         for got in (plain.evaluate([x]), graph.run([x]), session.run(None, {"x": x})):
             for a, b in zip(got, want, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+                np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5, atol=1e-6)
                 assert not isinstance(b, sx.Tensor) or np.asarray(a).dtype == b.dtype.numpy
 
 

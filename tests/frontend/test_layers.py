@@ -83,7 +83,7 @@ def test_the_exported_file_computes_the_same(tmp_path: Path) -> None:
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     for rows in (1, 3):
         (found,) = session.run(None, {"features": X[:rows].astype(np.float32)})
-        np.testing.assert_allclose(found, expected(X[:rows]), rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(found), expected(X[:rows]), rtol=1e-5)
 
 
 def test_options_in_both_spellings_and_the_same_bytes_each_time(

@@ -125,7 +125,7 @@ def fp16_overflow(model: Model) -> Iterator[Planted]:
         if any(o.name == value for o in made.graph.output):
             continue
         node.output[0] = f"{value}_before"
-        made.graph.initializer.append(numpy_helper.from_array(np.float32(1e6), "planted_scale"))
+        made.graph.initializer.append(numpy_helper.from_array(np.array(1e6, np.float32), "planted_scale"))
         chain = [
             helper.make_node("Mul", [f"{value}_before", "planted_scale"], ["planted_large"], "planted_up"),
             helper.make_node("Cast", ["planted_large"], ["planted_half"], "planted_half", to=TensorProto.FLOAT16),

@@ -12,28 +12,28 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
-import mutate  # noqa: E402
+import single_changes  # noqa: E402
 import trial  # noqa: E402
 
 
-def chosen(every: int, files: list[str]) -> list[mutate.Mutant]:
+def chosen(every: int, files: list[str]) -> list[single_changes.Mutant]:
     """Every so manieth mutant of each file."""
-    out: list[mutate.Mutant] = []
+    out: list[single_changes.Mutant] = []
     for stem in files or list(trial.PASSES_OF):
-        out += mutate.mutants_of(trial.ROOT / "passes" / f"{stem}.py", f"{stem}.py")[::every]
+        out += single_changes.mutants_of(trial.ROOT / "passes" / f"{stem}.py", f"{stem}.py")[::every]
     return out
 
 
-def listed(path: Path) -> list[mutate.Mutant]:
+def listed(path: Path) -> list[single_changes.Mutant]:
     """The mutants that a file lists, found again by what they change.
 
     Raises:
         SystemExit: One is not there any more.
     """
-    out: list[mutate.Mutant] = []
+    out: list[single_changes.Mutant] = []
     for line in filter(None, path.read_text("utf-8").splitlines()):
         stem, before, after = (part.strip() for part in line.split(" | "))
-        of_file = mutate.mutants_of(trial.ROOT / "passes" / f"{stem}.py", f"{stem}.py")
+        of_file = single_changes.mutants_of(trial.ROOT / "passes" / f"{stem}.py", f"{stem}.py")
         found = [m for m in of_file if (m.before, m.after) == (before, after)]
         if not found:
             raise SystemExit(f"there is no mutant `{before}` → `{after}` of {stem}.py any more: choose another one")
@@ -73,7 +73,7 @@ def main() -> int:
         for stem in {m.file.removesuffix(".py") for m in mutants if _key(m) not in known}
     }
 
-    def one(mutant: mutate.Mutant) -> trial.Result:
+    def one(mutant: single_changes.Mutant) -> trial.Result:
         if (found := known.get(_key(mutant))) is not None:
             return found
         stem = mutant.file.removesuffix(".py")
@@ -95,7 +95,7 @@ def main() -> int:
     return 0
 
 
-def _key(mutant: mutate.Mutant) -> tuple[str, int, str, str]:
+def _key(mutant: single_changes.Mutant) -> tuple[str, int, str, str]:
     return mutant.file, mutant.number, mutant.before, mutant.after
 
 
@@ -106,18 +106,18 @@ def _known(path: Path | None) -> dict[tuple[str, int, str, str], trial.Result]:
     return {_key(mutant): result for mutant, result in _read(path)}
 
 
-def _read(path: Path) -> list[tuple[mutate.Mutant, trial.Result]]:
+def _read(path: Path) -> list[tuple[single_changes.Mutant, trial.Result]]:
     """What a file of results holds."""
-    out: list[tuple[mutate.Mutant, trial.Result]] = []
+    out: list[tuple[single_changes.Mutant, trial.Result]] = []
     for line in path.read_text().splitlines():
         entry = json.loads(line)
         result = trial.Result(**entry.pop("result"))
         entry.pop("verdict")
-        out.append((mutate.Mutant(**entry), result))
+        out.append((single_changes.Mutant(**entry), result))
     return out
 
 
-def report(results: list[tuple[mutate.Mutant, trial.Result]]) -> str:
+def report(results: list[tuple[single_changes.Mutant, trial.Result]]) -> str:
     """The table by file, and what was missed."""
     lines = ["| file | mutants | caught | missed | raised or invalid | other IR, same values | same IR |", "|---|" * 1]
     lines[1] = "|---|---|---|---|---|---|---|"

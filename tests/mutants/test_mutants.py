@@ -24,13 +24,13 @@ def test_the_checker_catches_mistakes_in_the_passes():
 
 def test_mutants_are_single_changes_and_found_again(monkeypatch):
     monkeypatch.syspath_prepend(str(HERE))
-    import mutate
+    import single_changes
 
     path = HERE.parents[1] / "passes" / "permutations.py"
-    mutants = mutate.mutants_of(path, path.name)
+    mutants = single_changes.mutants_of(path, path.name)
     assert len(mutants) > 10 and len({m.number for m in mutants}) == len(mutants)
     source = ast.unparse(ast.parse(path.read_text("utf-8"))).splitlines()
     for mutant in mutants[::3]:
-        text = ast.unparse(mutate.mutated(path, path.name, mutant.number)).splitlines()
+        text = ast.unparse(single_changes.mutated(path, path.name, mutant.number)).splitlines()
         assert sum(a != b for a, b in zip(source, text, strict=False)) <= 1 or abs(len(text) - len(source)) == 1
         assert text != source

@@ -21,8 +21,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-import mutate
 import numpy as np
+import single_changes
 from ir_text import parse_module, random_arguments
 from random_graph import RandomGraph
 from xdsl.dialects import func
@@ -225,7 +225,7 @@ def _in_child(stem: str, number: int | None, cases: Sequence[Case], real: dict[s
     result, made = Result(), dict[str, str]()
     if number is not None:
         path = ROOT / "passes" / f"{stem}.py"
-        tree = mutate.mutated(path, f"{stem}.py", number)
+        tree = single_changes.mutated(path, f"{stem}.py", number)
         sys.meta_path.insert(0, _Finder(f"sardonyx.passes.{stem}", path, tree))
     sys.stderr = open(os.devnull, "w")
     own = tuple(f"{name}:" for name in PASSES_OF[stem])

@@ -20,7 +20,11 @@ from sardonyx.passes.pipeline import PassManager
 
 LIT = Path(__file__).parents[1] / "lit"
 FUNCTION = re.compile(r"^func\.func @(\w+)(.*?)^}", re.MULTILINE | re.DOTALL)
-OPTIONS = {"legalize-for-opset": "{version=13}", "decompose-operators": "{names=Gelu}"}
+OPTIONS = {
+    "legalize-for-opset": "{version=13}",
+    "decompose-operators": "{names=Gelu}",
+    "specialize-dims": '{dims="n=4"}',
+}
 PASSES = sorted(name for name, entry in registry.own_entries().items() if entry.origin == "sardonyx")
 WITHIN = {"channels-last": {"compose-transposes"}, "decompose-operators": {"legalize-for-opset"}}
 """Passes that other passes run."""

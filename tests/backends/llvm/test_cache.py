@@ -76,6 +76,22 @@ def test_a_program_is_loaded_without_lowering_or_packing(monkeypatch: pytest.Mon
         second.run([np.ones((2, 63), np.float32)])
 
 
+def test_extents_that_nobody_named_have_other_numbers_each_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def found(swapped: bool = False) -> ModuleOp:
+        g = Builder(("x", float32, ["n"]), ("y", float32, ["n"]))
+        places = [g.op("non_zero", x) for x in g.inputs]
+        return g.outputs(*(g.op("add", one, one) for one in (reversed(places) if swapped else places)))
+
+    statistics = fresh(monkeypatch, tmp_path)
+    first, second, other = (compile_native(found(swapped)) for swapped in (False, False, True))
+    assert str(found()) != str(found()) and statistics.loaded == 1 and len(list(tmp_path.glob("*.program"))) == 2
+    feeds = [np.array(x, np.float32) for x in ([0, 1, 2, 0], [0, 0, 0, 4])]
+    for program, wanted in ((first, [[[2, 4]], [[6]]]), (second, [[[2, 4]], [[6]]]), (other, [[[6]], [[2, 4]]])):
+        assert [y.tolist() for y in program.run(feeds)] == wanted
+
+
 def test_what_decides_the_code_decides_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     statistics = fresh(monkeypatch, tmp_path)
     x = np.ones((2, 64), np.float32)
