@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import re
 import zlib
 from collections.abc import Sequence
 from functools import cache
@@ -30,11 +31,14 @@ from sardonyx.backends.llvm.lowering.plan import Failure, LoweredGraph, Port
 from sardonyx.backends.llvm.runtime import cache as object_cache
 from sardonyx.backends.llvm.runtime.cache import STATISTICS
 from sardonyx.backends.llvm.runtime.call import Program
+from sardonyx.dialects.attributes import ANONYMOUS
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.weights import Weight
 from sardonyx.dialects.weights_file import module_weights
 
+_DIMS = re.compile("#sx\\.dims<[^>]*>")
+_UNNAMED = re.compile(f'"{re.escape(ANONYMOUS)}[0-9]+"')
 FORMAT = b"sardonyx program 1\n"
 SUFFIX = ".program"
 LINE = 64
@@ -66,7 +70,7 @@ def program_key(module: ModuleOp, how: object) -> str | None:
     hasher.update(repr((how, versions)).encode())
     stream = io.StringIO()
     Printer(stream, print_debuginfo=True).print_op(module)
-    hasher.update(stream.getvalue().encode(errors="surrogatepass"))
+    hasher.update(_renumbered(stream.getvalue()).encode(errors="surrogatepass"))
     for key, weight in module_weights(module).items():
         if weight is None:
             return None
@@ -75,6 +79,17 @@ def program_key(module: ModuleOp, how: object) -> str | None:
         if array.size:
             hasher.update(array.reshape(-1).view(np.uint8).data)
     return hasher.hexdigest()
+
+
+def _renumbered(text: str) -> str:
+    """A module's text with the extents that nobody named numbered from 0 in their order: a process numbers them on from
+    graph to graph."""
+    numbers: dict[str, str] = {}
+
+    def renamed(name: re.Match[str]) -> str:
+        return numbers.setdefault(name.group(), f'"?{len(numbers)}"')
+
+    return _DIMS.sub(lambda dims: _UNNAMED.sub(renamed, dims.group()), text)
 
 
 def load_program(key: str, module: ModuleOp) -> tuple[Program, list[bytes]] | None:
