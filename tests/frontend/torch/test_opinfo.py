@@ -24,7 +24,8 @@ def test_every_core_operator_has_a_translation():
         packet = getattr(torch.ops.aten, name)
         for overload in packet.overloads() if hasattr(packet, "overloads") else ():
             target = getattr(packet, overload)
-            if torch.Tag.core in target.tags and str(target) not in known:
+            # Exported graphs are functional: operators that write (resize_) do not occur in them.
+            if torch.Tag.core in target.tags and not target._schema.is_mutable and str(target) not in known:
                 missing.append(str(target))
     assert not missing
 
