@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -40,9 +41,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return lit_collector.collect(file_path, parent, _LIT_FOLDER)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _registries_as_they_were() -> Iterator[None]:
-    """What a test registers is gone when its file is done: passes, files that were loaded, targets."""
+@contextlib.contextmanager
+def _registries_kept() -> Iterator[None]:
+    """What is registered meanwhile is gone afterwards: passes, files that were loaded, targets."""
     from sardonyx.passes import registry
     from sardonyx.tools import opt_targets
 
@@ -52,3 +53,19 @@ def _registries_as_they_were() -> Iterator[None]:
     for entries, old in zip(kept, before):
         entries.clear()
         entries.update(old)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registries_as_they_were() -> Iterator[None]:
+    """Files of tests do not see each other's passes and targets."""
+    with _registries_kept():
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Nor do lit files, which have no fixtures."""
+    if isinstance(item, pytest.Function):
+        return (yield)
+    with _registries_kept():
+        return (yield)
