@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sardonyx.errors import SardonyxError
+from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.onnx.targets import find_gaps
 from sardonyx.frontend.verify.golden import versions
@@ -44,23 +45,23 @@ def collect(
         SardonyxError: The model cannot be read.
     """
     model = OnnxModel.open(path)
-    summary = model.inspect()
+    graph, summary = model.compile(), model.inspect()
     builder = Builder()
-    builder.add("Inputs and outputs", _interface(model))
+    builder.add("Inputs and outputs", _interface(graph))
     found = verify(source, path, progress=progress, **arguments)
     builder.add("Parity", *_parity(found))
     progress("comparing with targets")
     builder.add("Targets", *_gaps(model, targets))
     if seconds:
         progress("measuring")
-        builder.add("Times", *_times(path, model, arguments, seconds))
+        builder.add("Times", *_times(path, graph, arguments, seconds))
     progress("drawing")
-    builder.add("Graph", _picture(model))
+    builder.add("Graph", _picture(graph))
     rows = tuple((str(count), name) for name, count in summary.operators.items())
     builder.add("Operators", Table(("nodes", "operator"), rows, ("nodes",)))
     builder.add("Weights", *_weights(summary))
     progress("optimising")
-    builder.add("What the passes would change", *_passes(model))
+    builder.add("What the passes would change", *_passes(graph.clone()))
     known = ", ".join(f"{k} {v}" for k, v in versions().items())
     facts = (
         Fact("parity", "verified" if found.ok else "not verified", "good" if found.ok else "bad"),
@@ -73,16 +74,15 @@ def collect(
     return Document(Path(path).name, facts, tuple(builder.sections), f"Made by Sardonyx; {known}")
 
 
-def _picture(model: OnnxModel) -> Block:
+def _picture(graph: ModelGraph) -> Block:
     try:
-        image = svg(drawings_of(model.compile().module))
+        image = svg(drawings_of(graph.module))
     except SardonyxError as error:
         return f"There is no picture: {error.message}."
     return Picture(image, "The graph as it was imported; constants stand in the nodes that read them.")
 
 
-def _interface(model: OnnxModel) -> Table:
-    graph = model.compile()
+def _interface(graph: ModelGraph) -> Table:
     rows = [("input", s.name, str(s.dtype), str(s).partition("[")[2].rstrip("]")) for s in graph.input_specs()]
     rows += [("output", s.name, str(s.dtype), str(s).partition("[")[2].rstrip("]")) for s in graph.output_specs()]
     return Table(("", "name", "dtype", "dims"), tuple(rows))
@@ -96,8 +96,7 @@ def _weights(summary: Any) -> list[Block]:
     return [text, Table(("the largest", "size"), rows, ("size",))]
 
 
-def _passes(model: OnnxModel) -> list[Block]:
-    graph = model.compile()
+def _passes(graph: ModelGraph) -> list[Block]:
     before = len(graph.nodes())
     report = graph.optimize("optimize")
     rows = tuple(
@@ -149,8 +148,7 @@ def _gaps(model: OnnxModel, targets: Sequence[str]) -> list[Block]:
     return blocks
 
 
-def _times(path: str, model: OnnxModel, arguments: dict[str, Any], seconds: float) -> list[Block]:
-    graph = model.compile()
+def _times(path: str, graph: ModelGraph, arguments: dict[str, Any], seconds: float) -> list[Block]:
     dims = {k: (v[0],) for k, v in _sizes(arguments["dims"]).items()}
     try:
         case = cases_of(graph, arguments["inputs"], dims, arguments["seed"])[0]

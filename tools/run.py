@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Any, stdout: TextIO) -> int:
     import numpy as np
 
-    from sardonyx.dialects.files import write_whole
     from sardonyx.frontend.onnx.model import OnnxModel
     from sardonyx.frontend.verify.executions import executions
+    from sardonyx.frontend.verify.inputs import write_arrays
     from sardonyx.frontend.verify.verify import cases_of
 
     graph = OnnxModel.open(options.file).compile()
@@ -64,9 +64,7 @@ def run(options: Any, stdout: TextIO) -> int:
                 saved[key] = value
             shown.append({"output": key, "dims": dict(case.binding), **_describe(value)})
     if options.output:
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **saved)
-        write_whole(options.output, buffer.getvalue())
+        write_arrays(options.output, saved)
     if options.json:
         print_json({"execution": execution.name, "outputs": shown}, stdout)
         return EXIT_OK

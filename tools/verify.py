@@ -144,13 +144,9 @@ def _missed_metrics(found: Verification, options: Any, aside: TextIO) -> list[st
 
 
 def _save(path: str, arrays: dict[str, Any]) -> None:
-    import numpy as np
+    from sardonyx.frontend.verify.inputs import write_arrays
 
-    from sardonyx.dialects.files import write_whole
-
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{k: a for k, a in arrays.items() if a.dtype.kind not in "OV"})
-    write_whole(path, buffer.getvalue())
+    write_arrays(path, {k: a for k, a in arrays.items() if a.dtype.kind not in "OV"})
 
 
 def _certify(options: Any, found: Verification, model: str, source: str | None) -> None:

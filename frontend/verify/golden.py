@@ -6,7 +6,6 @@ tolerances, and for the first case a fingerprint of every node's result, so that
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import platform
@@ -18,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.dialects.files import write_whole
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.verify.executions import executions
-from sardonyx.frontend.verify.inputs import Case, read_arrays
-from sardonyx.frontend.verify.locate import Culprit, locate
+from sardonyx.frontend.verify.inputs import Case, read_arrays, write_arrays
+from sardonyx.frontend.verify.locate import Culprit, locate, maker_of
 from sardonyx.frontend.verify.observe import Fingerprint, Step, Trace, observe
 from sardonyx.frontend.verify.sources import feeds_for, file_digest
-from sardonyx.frontend.verify.tolerance import Difference, Limits, compare
+from sardonyx.frontend.verify.tolerance import Difference, Limits, compare_outputs
 from sardonyx.frontend.verify.verify import Verification
 
 FORMAT = 1
@@ -123,9 +121,7 @@ class Golden:
         }
         stored = {k: a.view(f"V{a.dtype.itemsize}") if k in dtypes else a for k, a in arrays.items()}
         stored["golden"] = np.frombuffer(json.dumps(text).encode(), np.uint8)
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **stored)
-        write_whole(Path(path), buffer.getvalue())
+        write_arrays(path, stored)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Golden:
@@ -174,12 +170,7 @@ class Golden:
                 except SardonyxError as error:
                     found.append(Drift(execution.name, name, (), str(error), self._culprit(graph, (), case)))
                     continue
-                differences = [
-                    compare(n, expected[n], actual[n], self.limits)
-                    if n in actual
-                    else Difference(n, False, "the model has no such output", use=np.inf)
-                    for n in expected
-                ]
+                differences = compare_outputs(expected, actual, self.limits)
                 bad = [d.name for d in differences if not d.ok]
                 culprit = self._culprit(graph, bad, self.cases[0]) if bad else None
                 found.append(Drift(execution.name, name, tuple(differences), "", culprit))
@@ -193,10 +184,9 @@ class Golden:
         now = observe(graph.module, arrays, graph.output_names())
         dropped = [] if now.failed else [n for n in bad if n not in now.outputs]
         if dropped and dropped[0] in self.trace.outputs:
-            maker = next((s for s in self.trace.steps if self.trace.outputs[dropped[0]] in s.makes), None)
+            maker = maker_of(self.trace, dropped[0], "made")
             if maker is not None:
-                why = f"made the output '{dropped[0]}', which the model lacks"
-                return Culprit(maker.name, maker.operator, maker.location, dropped[0], np.inf, 0.0, why)
+                return maker
         return locate(self.trace, now, bad or graph.output_names(), self.limits.precision)
 
 

@@ -18,6 +18,7 @@ from xdsl.ir import SSAValue
 
 from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.files import write_whole
 from sardonyx.dialects.module import input_names, main_function
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.spec import TensorSpec
@@ -169,6 +170,13 @@ def read_arrays(path: Path) -> dict[str, Array] | Array:
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise InvalidArgumentError(f"the arrays in '{path}' cannot be read: {reason}") from error
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Write an `.npz` file, whole or not at all; the same arrays give the same bytes."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # pyright: ignore[reportArgumentType]
+    write_whole(path, buffer.getvalue())
 
 
 def load_cases(source: str | os.PathLike[str], names: Sequence[str]) -> list[Case]:

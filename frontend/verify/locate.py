@@ -114,6 +114,15 @@ def steps_behind(model: Trace, outputs: Sequence[str]) -> list[Step]:
     return [step for step in model.steps if step.name in kept]
 
 
+def maker_of(source: Trace, output: str, verb: str) -> Culprit | None:
+    """The source's node that makes an output which the model lacks."""
+    step = next((s for s in source.steps if source.outputs[output] in s.makes), None)
+    if step is None:
+        return None
+    why = f"{verb} the output '{output}', which the model lacks"
+    return Culprit(step.name, step.operator, step.location, output, np.inf, 0.0, why)
+
+
 def _non_finite(source: Trace, model: Trace, steps: Sequence[Step], distance: Sequence[float]) -> Culprit | None:
     """The first node that makes NaN or infinities of finite numbers, where the source's outputs have none."""
     if any(p.odd for n in source.outputs.values() if (p := source.prints[n]) is not None):

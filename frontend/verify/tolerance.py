@@ -47,7 +47,7 @@ DEFAULTS: Mapping[str, Tolerance] = {
 }
 """By dtype; `quantised` is for all results of a model that computes with quantised values."""
 
-_KIND_ORDER = ("float64", "float32", "bfloat16", "float16", "float8", "quantised")
+KIND_ORDER = ("float64", "float32", "bfloat16", "float16", "float8", "quantised")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Limits:
         key = name if name in ("float64", "float32", "float16", "bfloat16") else "float8"
         if dtype.kind in "OSU":
             key = "integer"
-        elif _KIND_ORDER.index(self.precision) > _KIND_ORDER.index(key):
+        elif KIND_ORDER.index(self.precision) > KIND_ORDER.index(key):
             key = self.precision
         return self._get(key)
 
@@ -88,7 +88,7 @@ class Limits:
         if rtol is None and atol is None:
             return self
         table = dict(self.table)
-        for key in _KIND_ORDER:
+        for key in KIND_ORDER:
             old = self._get(key)
             table[key] = replace(old, rtol=old.rtol if rtol is None else rtol, atol=old.atol if atol is None else atol)
         return Limits(table, self.precision)
@@ -112,7 +112,7 @@ class Limits:
         try:
             table = {str(k): Tolerance(**v) for k, v in data["tolerances"].items()}
             precision = str(data["precision"])
-            _KIND_ORDER.index(precision)
+            KIND_ORDER.index(precision)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidArgumentError(f"the tolerances are malformed: {error}") from error
         return Limits(table, precision)
@@ -161,6 +161,16 @@ class Difference:
         if self.worst is not None:
             found["worst"] = {"index": list(self.worst[0]), "expected": self.worst[1], "actual": self.worst[2]}
         return found
+
+
+def compare_outputs(expected: Mapping[str, Any], actual: Mapping[str, Any], limits: Limits) -> list[Difference]:
+    """Hold the outputs of a model against the expected ones, by name."""
+    return [
+        compare(name, value, actual[name], limits)
+        if name in actual
+        else Difference(name, False, "the model has no such output", use=np.inf)
+        for name, value in expected.items()
+    ]
 
 
 def compare(name: str, expected: Any, actual: Any, limits: Limits) -> Difference:

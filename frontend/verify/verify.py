@@ -19,11 +19,11 @@ from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.verify.bindings import bindings_of, free_dims, frozen_dims, parse_dims
 from sardonyx.frontend.verify.executions import Execution, executions
 from sardonyx.frontend.verify.inputs import Case, cases_of_generator, generate, load_cases
-from sardonyx.frontend.verify.locate import Culprit, locate
+from sardonyx.frontend.verify.locate import Culprit, locate, maker_of
 from sardonyx.frontend.verify.observe import Trace, observe
 from sardonyx.frontend.verify.probe import locate_execution
 from sardonyx.frontend.verify.sources import Outputs, Source, evaluate, feeds_for, graph_source, source_of
-from sardonyx.frontend.verify.tolerance import Difference, Limits, Tolerance, compare
+from sardonyx.frontend.verify.tolerance import KIND_ORDER, Difference, Limits, Tolerance, compare, compare_outputs
 
 Metric = Callable[[Mapping[str, Any], Mapping[str, Any]], float]
 """A task metric over expected and actual outputs by name."""
@@ -233,14 +233,13 @@ def cases_of(
 def precision_of(graph: ModelGraph) -> str:
     """The narrowest arithmetic of a graph, as `Limits` calls it."""
     found = "float64"
-    order = ("float64", "float32", "bfloat16", "float16", "float8", "quantised")
     for op in main_function(graph.module).body.block.walk():
         kinds = [dtype_of(v).name for v in (*op.operands, *op.results) if is_tensor(v.type)]
         if "quant" in op.name or op.name in ("sx.matmul_integer", "sx.conv_integer"):
             return "quantised"
         for kind in kinds:
             key = "float8" if kind.startswith(("float8", "float6e", "float4")) else kind
-            if key in order and order.index(key) > order.index(found):
+            if key in KIND_ORDER and KIND_ORDER.index(key) > KIND_ORDER.index(found):
                 found = key
     return found
 
@@ -301,6 +300,7 @@ class _Checker:
     tell: Callable[[str], None]
     worst: Worst | None = None
     referenced: Outputs | None = None
+    traces: dict[ModelGraph, Trace | None] = field(default_factory=dict)
     records: list[tuple[Case, Mapping[str, Any]]] = field(default_factory=list)
 
     def check(self, case: Case) -> list[CaseResult]:
@@ -320,6 +320,7 @@ class _Checker:
         found: list[CaseResult] = []
         reference_fails = False
         self.referenced = None
+        self.traces.clear()
         for execution in self.kept:
             self.tell(f"{execution.name} on {case.origin} {sizes}".rstrip())
             result = self._compare(execution, case, expected, names, reference_fails)
@@ -372,12 +373,7 @@ class _Checker:
             return CaseResult(execution.name, case.origin, case.binding, FAILED, (), str(error), culprit)
         if execution.name == "reference":
             self.referenced = actual
-        differences = [
-            compare(n, expected[n], actual[n], self.limits)
-            if n in actual
-            else Difference(n, False, "the model has no such output", use=np.inf)
-            for n in expected
-        ]
+        differences = compare_outputs(expected, actual, self.limits)
         differences += [
             Difference(n, False, "the source has no such output", use=np.inf) for n in names if n not in expected
         ]
@@ -406,16 +402,21 @@ class _Checker:
                 return None
             dropped = [] if model.failed else [n for n in bad if n not in model.outputs and n in source.outputs]
             if dropped and len(dropped) == len(bad):
-                maker = next((s for s in source.steps if source.outputs[dropped[0]] in s.makes), None)
+                maker = maker_of(source, dropped[0], "makes")
                 if maker is not None:
-                    why = f"makes the output '{dropped[0]}', which the model lacks"
-                    return Culprit(maker.name, maker.operator, maker.location, dropped[0], np.inf, 0.0, why)
+                    return maker
             return locate(source, model, bad, self.limits.precision)
         providers = [provider_name(p) for p in self.providers if execution.name.endswith(p.lower())] or ["cpu"]
         providers = [provider_name(p) for p in providers]
         return locate_execution(self.graph, execution.name, providers, case.feeds, model, bad)
 
     def _trace(self, graph: ModelGraph, case: Case) -> Trace | None:
+        """What the nodes of a graph compute on the inputs; several executions may ask for it."""
+        if graph not in self.traces:
+            self.traces[graph] = self._observed(graph, case)
+        return self.traces[graph]
+
+    def _observed(self, graph: ModelGraph, case: Case) -> Trace | None:
         try:
             arrays = graph.bind_inputs("verify", feeds_for(graph, case.feeds))
         except SardonyxError:
