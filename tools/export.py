@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
-from sardonyx.tools.verify_options import add_verify_options, verify_arguments
+from sardonyx.tools.verify_options import add_verify_options, asked_for, verify_arguments
 
 EPILOG = """examples:
   sardonyx export net.py:forward -o net.onnx                 a traced function, with the signature that it carries
@@ -174,13 +174,7 @@ def _refused(found: Any) -> list[str]:
 def _certify(source: Any, found: Any, draft: Path, options: Any, made: dict[str, Any], warnings: list[str]) -> Path:
     from sardonyx.frontend.verify.certificate import default_path, write_certificate
 
-    asked = {
-        "inputs": options.inputs if _uses_inputs(source, options) else None,
-        "dims": options.dim,
-        "providers": options.ep or ["cpu"],
-        "only": options.only,
-        "seed": options.seed,
-    }
+    asked = asked_for(options, options.inputs if _uses_inputs(source, options) else None)
     if not source.recomputes_semantics:
         found = replace(found, results=tuple(r for r in found.results if r.execution != "semantics"))
     pipeline = "none" if options.no_optimize else "default"

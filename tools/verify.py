@@ -11,7 +11,7 @@ from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import load_source
-from sardonyx.tools.verify_options import add_verify_options, load_inputs, metrics_of, verify_arguments
+from sardonyx.tools.verify_options import add_verify_options, asked_for, load_inputs, metrics_of, verify_arguments
 
 if TYPE_CHECKING:
     from sardonyx.frontend.verify.verify import CaseResult, Verification
@@ -152,13 +152,7 @@ def _save(path: str, arrays: dict[str, Any]) -> None:
 def _certify(options: Any, found: Verification, model: str, source: str | None) -> None:
     from sardonyx.frontend.verify.certificate import default_path, write_certificate
 
-    asked = {
-        "inputs": options.inputs,
-        "dims": options.dim,
-        "providers": options.ep or ["cpu"],
-        "only": options.only,
-        "seed": options.seed,
-    }
+    asked = asked_for(options, options.inputs)
     target = options.certify or default_path(model)
     write_certificate(target, found, model, source=source, asked=asked)
 

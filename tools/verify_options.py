@@ -58,6 +58,17 @@ def verify_arguments(options: argparse.Namespace, output: TextIO) -> dict[str, A
     }
 
 
+def asked_for(options: argparse.Namespace, inputs: str | None) -> dict[str, Any]:
+    """What a certificate says that was asked for: the same arguments, as text."""
+    return {
+        "inputs": inputs,
+        "dims": options.dim,
+        "providers": options.ep or ["cpu"],
+        "only": options.only,
+        "seed": options.seed,
+    }
+
+
 def load_inputs(given: str | None, output: TextIO) -> Any:
     """Inputs as `verify` takes them."""
     return load_object(given, output) if given is not None and is_object(given) else given
