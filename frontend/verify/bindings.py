@@ -68,6 +68,25 @@ def frozen_dims(specs: Sequence[TensorSpec], asked: Mapping[str, Sequence[int]])
     return [name for name in asked if name not in free]
 
 
+def fixed_dims(
+    source: Sequence[TensorSpec], model: Sequence[TensorSpec], asked: Mapping[str, Sequence[int]]
+) -> list[str]:
+    """The dynamic dims of a source's inputs that are fixed in the model, unless that size alone was asked for."""
+    twins = {spec.name: spec for spec in source}
+    if len(source) == len(model) and any(spec.name not in twins for spec in model):
+        twins = {ours.name: theirs for ours, theirs in zip(model, source)}
+    found: dict[str, None] = {}
+    for spec in model:
+        twin = twins.get(spec.name)
+        if twin is None or twin.rank != spec.rank:
+            continue
+        for axis, (ours, theirs) in enumerate(zip(spec.extents or (), twin.extents or ())):
+            name = dim_name(twin, axis)
+            if ours.is_static and not theirs.is_static and set(asked.get(name, ())) != {ours.static_value}:
+                found.setdefault(name)
+    return list(found)
+
+
 def image_dims(specs: Sequence[TensorSpec]) -> set[str]:
     """The dims that look like the height and width of an image: several dynamic ones of four axes, behind the first."""
     found: set[str] = set()

@@ -28,7 +28,7 @@ from sardonyx.frontend.verify.sources import feeds_for, file_digest
 from sardonyx.frontend.verify.tolerance import Difference, Limits, compare_outputs
 from sardonyx.frontend.verify.verify import Verification
 
-FORMAT = 1
+FORMAT = 2
 
 
 def versions() -> dict[str, str]:
@@ -248,7 +248,9 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 def _trace_to_json(trace: Trace) -> dict[str, Any]:
     return {
-        "steps": [[s.name, s.operator, s.location, list(s.reads), list(s.makes)] for s in trace.steps],
+        "steps": [
+            [s.name, s.operator, s.location, s.reads, s.makes, s.digest, s.attributes, s.constants] for s in trace.steps
+        ],
         "prints": [None if p is None else p.to_json() for p in trace.prints],
         "names": list(trace.names),
         "inputs": list(trace.inputs),
@@ -257,6 +259,9 @@ def _trace_to_json(trace: Trace) -> dict[str, Any]:
 
 
 def _trace_from_json(data: Mapping[str, Any]) -> Trace:
-    steps = [Step(name, op, where, tuple(reads), tuple(makes)) for name, op, where, reads, makes in data["steps"]]
+    steps = [
+        Step(name, op, where, tuple(reads), tuple(makes), digest, tuple(attributes), tuple(constants))
+        for name, op, where, reads, makes, digest, attributes, constants in data["steps"]
+    ]
     prints = [None if p is None else Fingerprint.from_json(p) for p in data["prints"]]
     return Trace(tuple(steps), tuple(prints), tuple(data["names"]), tuple(data["inputs"]), dict(data["outputs"]))

@@ -1,24 +1,29 @@
-"""The first node where two runs part.
+"""The node at which two runs part.
 
-Two graphs of one source need not have the same nodes or names, so values are matched by what they are: a value of the
-model is at the distance of the nearest value of the source that has its shape. The node at fault is the first whose
-result is far from all values of the source while what it reads is near to some.
+Two graphs of one source need not have the same nodes or names. So values are matched first by how they are computed
+(`align`): if the graphs are the same but for some nodes, those are known, and the fault is the first of them that
+changes values. Else they are matched by what they are: a value of the model is at the distance of the nearest value of
+the source that has its shape, and the node at fault is the first whose result is far from all values of the source
+while what it reads is near to some, on the way back from the outputs that differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from sardonyx.frontend.verify.align import Alignment, Edit, align
 from sardonyx.frontend.verify.observe import Fingerprint, Step, Trace
 
 FLOOR = {"float64": 1e-6, "float32": 1e-6, "bfloat16": 4e-3, "float16": 5e-4, "float8": 3e-2, "quantised": 1e-2}
 """The distance that rounding alone explains, by the model's precision."""
 JUMP = 10.0
 """By how much a node's result is further off than what it reads, to be at fault."""
+TELLING = 8
+"""How many different samples a value must have to be found by its contents alone."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,11 @@ class Culprit:
         operator: Its operator.
         location: Where it comes from.
         value: The name of its result.
-        distance: How far its result is from the nearest value of the source, as a share of the largest magnitude.
+        distance: How far its result is from the value of the source that stands for it, as a share of the largest
+            magnitude.
         before: How far what it reads is.
         why: In words.
-        missing: The source's node whose result the model does not have, as far as one could be told.
+        missing: The source's node that stands in its place or that the model lacks, as far as one could be told.
     """
 
     node: str
@@ -53,7 +59,8 @@ class Culprit:
 
     def __str__(self) -> str:
         where = f" ({self.location})" if self.location and self.node not in self.location else ""
-        tail = f"; the source's node '{self.missing}' has no counterpart" if self.missing else ""
+        said = f"'{self.missing}'" in self.why or self.missing == self.node
+        tail = f"; the source's node '{self.missing}' has no counterpart" if self.missing and not said else ""
         return f"node '{self.node}' ({self.operator}){where}: {self.why}{tail}"
 
 
@@ -85,33 +92,22 @@ def locate(source: Trace, model: Trace, bad_outputs: Sequence[str], precision: s
         bad_outputs: The names of the outputs that differ.
         precision: The model's narrowest arithmetic.
     """
-    floor = FLOOR[precision]
-    if model.failed is not None and source.failed is None:
-        step = next((s for s in model.steps if s.name == model.failed[0]), None)
-        operator = step.operator if step is not None else "?"
-        return Culprit(model.failed[0], operator, None, "", np.inf, 0.0, f"it refuses the data: {model.failed[1]}")
-    index = _Index(source.prints)
-    distance = [0.0 if p is None else index.distance(p) for p in model.prints]
-    for number in model.inputs:
-        distance[number] = 0.0
-    steps = steps_behind(model, bad_outputs)
-    found = _non_finite(source, model, steps, distance) or first_jump(model, steps, distance, floor)
-    if found is None:
-        return None
-    return _with_missing(found, source, model, floor)
-
-
-def steps_behind(model: Trace, outputs: Sequence[str]) -> list[Step]:
-    """The nodes that the outputs depend on, in order."""
-    maker = {value: step for step in model.steps for value in step.makes}
-    waiting = [model.outputs[name] for name in outputs if name in model.outputs]
-    kept: dict[str, Step] = {}
-    while waiting:
-        step = maker.get(waiting.pop())
-        if step is not None and step.name not in kept:
-            kept[step.name] = step
-            waiting.extend(step.reads)
-    return [step for step in model.steps if step.name in kept]
+    refused = model.failed if source.failed is None else None
+    if refused is not None:
+        wanted = list(refused[0].reads)
+    else:
+        wanted = [model.outputs[n] for n in bad_outputs if n in model.outputs]
+    aligned = align(source, model, wanted)
+    search = _Search(source, model, wanted, aligned, FLOOR[precision])
+    found = search.by_edits() if aligned.complete else search.by_values()
+    if refused is None:
+        return found or _other_output(source, model, aligned, bad_outputs)
+    step, message = refused
+    if found is None or found.node == step.name:
+        missing = None if found is None else found.missing
+        why = f"it refuses the data: {message}" if found is None else f"{found.why}; it refuses the data: {message}"
+        return Culprit(step.name, step.operator, step.location, "", np.inf, 0.0, why, missing)
+    return replace(found, why=f"{found.why}; then node '{step.name}' refuses the data: {message}")
 
 
 def maker_of(source: Trace, output: str, verb: str) -> Culprit | None:
@@ -123,19 +119,170 @@ def maker_of(source: Trace, output: str, verb: str) -> Culprit | None:
     return Culprit(step.name, step.operator, step.location, output, np.inf, 0.0, why)
 
 
-def _non_finite(source: Trace, model: Trace, steps: Sequence[Step], distance: Sequence[float]) -> Culprit | None:
-    """The first node that makes NaN or infinities of finite numbers, where the source's outputs have none."""
-    if any(p.odd for n in source.outputs.values() if (p := source.prints[n]) is not None):
-        return None
-    if not any(p.odd for n in model.outputs.values() if (p := model.prints[n]) is not None):
-        return None
-    for step in steps:
-        made = [n for n in step.makes if (p := model.prints[n]) is not None and p.odd]
-        read = [n for n in step.reads if (p := model.prints[n]) is not None and p.odd]
-        if made and not read and distance[made[0]] > 0:
-            why = "it makes NaN or infinities of finite numbers"
-            return Culprit(step.name, step.operator, step.location, model.names[made[0]], np.inf, 0.0, why)
+def _other_output(source: Trace, model: Trace, aligned: Alignment, bad_outputs: Sequence[str]) -> Culprit | None:
+    """The node behind an output that the model takes from elsewhere than the source, all nodes being the same."""
+    for name in bad_outputs:
+        if name not in model.outputs or name not in source.outputs:
+            continue
+        here, there = model.outputs[name], source.outputs[name]
+        maker = next((s for s in model.steps if here in s.makes), None)
+        wanted = next((s for s in source.steps if there in s.makes), None)
+        if maker is None or wanted is None or aligned.twins.get(here) in (None, there):
+            continue
+        why = f"it makes the output '{name}', which in the source is made by '{wanted.name}' ({wanted.operator})"
+        far = _between(model.prints[here], source.prints[there])
+        return Culprit(maker.name, maker.operator, maker.location, name, far, 0.0, why, wanted.name)
     return None
+
+
+def _between(a: Fingerprint | None, b: Fingerprint | None) -> float:
+    if a is None or b is None:
+        return 0.0 if a is b else np.inf
+    return a.distance(b)
+
+
+class _Search:
+    """Looks for the node, given which values correspond."""
+
+    def __init__(self, source: Trace, model: Trace, wanted: Sequence[int], aligned: Alignment, floor: float) -> None:
+        self.source, self.model, self.wanted, self.aligned, self.floor = source, model, wanted, aligned, floor
+        self.direct = {n: _between(model.prints[n], source.prints[t]) for n, t in aligned.twins.items()}
+        for edit in aligned.edits:
+            self.direct.update((a, _between(model.prints[a], source.prints[b])) for a, b in edit.ends)
+
+    # ---- by the edits that make one graph the other
+
+    def by_edits(self) -> Culprit | None:
+        """The first edit that moves values much further apart than what it reads; else the one that does so most."""
+        best: tuple[float, Edit] | None = None
+        for edit in self.aligned.edits:
+            after = self._effect(edit)
+            if after <= 0:
+                continue
+            before = self._before(edit.model or ((edit.reader,) if edit.reader is not None else ()))
+            ratio = after / max(before, self.floor)
+            if ratio >= JUMP:
+                best = (ratio, edit)
+                break
+            if best is None or ratio > best[0]:
+                best = (ratio, edit)
+        return None if best is None else self._culprit(best[1])
+
+    def _effect(self, edit: Edit) -> float:
+        """How far the values are apart that an edit ends with; infinite where the model does not get so far."""
+        if edit.reader is not None and not edit.reader.makes:
+            return np.inf
+        return max((self.direct[a] for a, _ in edit.ends), default=np.inf)
+
+    def _before(self, steps: Sequence[Step]) -> float:
+        made = {m for s in steps for m in s.makes}
+        return max((self.direct.get(r, 0.0) for s in steps for r in s.reads if r not in made), default=0.0)
+
+    def _culprit(self, edit: Edit) -> Culprit:
+        step = self._of_region(edit) if edit.model else edit.reader
+        if step is None:
+            raise ValueError("an edit without nodes")
+        twin = edit.source[0] if edit.source else None
+        after, before = self._effect(edit), self._before(edit.model or (step,))
+        value = self.model.names[step.makes[0]] if step.makes else ""
+        why = _reason(edit, step, twin)
+        if np.isfinite(after):
+            why += f"; what it makes is off by {after:.2g} of the largest element"
+        missing = twin.name if twin is not None else None
+        return Culprit(step.name, step.operator, step.location, value, after, before, why, missing)
+
+    def _of_region(self, edit: Edit) -> Step:
+        """The node of several that replace others: the one that makes numbers infinite or NaN, else the first."""
+        for step in edit.model:
+            if self._loses(step):
+                return step
+        return edit.model[0]
+
+    def _loses(self, step: Step) -> bool:
+        """Whether a node makes NaN or infinities of finite numbers."""
+        odd = [any(p.odd for n in ns if (p := self.model.prints[n]) is not None) for ns in (step.makes, step.reads)]
+        return odd[0] and not odd[1]
+
+    # ---- by the values
+
+    def by_values(self) -> Culprit | None:
+        distance = self._distances()
+        steps = self._reached(distance)
+        found = self._non_finite(steps, distance) or first_jump(self.model, steps, distance, self.floor)
+        return None if found is None else self._with_missing(found)
+
+    def _distances(self) -> list[float]:
+        """How far each value of the model is from the source's: nothing where it is computed in the same way."""
+        everything = _Index(self.source.prints)
+        shared = {self.aligned.twins[n] for n in self.aligned.same if n in self.aligned.twins}
+        others = _Index([None if n in shared else p for n, p in enumerate(self.source.prints)])
+        found: list[float] = []
+        for number, entry in enumerate(self.model.prints):
+            if entry is None or number in self.aligned.same:
+                found.append(0.0)
+                continue
+            telling = len(set(entry.samples.tolist())) >= TELLING
+            nearest = (everything if telling else others).distance(entry)
+            found.append(min(nearest, self.direct.get(number, np.inf)))
+        return found
+
+    def _reached(self, distance: Sequence[float]) -> list[Step]:
+        """The nodes from which values that are off lead to the outputs without being right again in between."""
+        maker = {value: step for step in self.model.steps for value in step.makes}
+        waiting, kept = list(self.wanted), dict[int, Step]()
+        while waiting:
+            step = maker.get(waiting.pop())
+            if step is not None and id(step) not in kept:
+                kept[id(step)] = step
+                waiting.extend(r for r in step.reads if distance[r] > self.floor)
+        return [step for step in self.model.steps if id(step) in kept]
+
+    def _non_finite(self, steps: Sequence[Step], distance: Sequence[float]) -> Culprit | None:
+        """The first node that makes NaN or infinities of finite numbers, where the source's outputs have none."""
+        if any(p.odd for n in self.source.outputs.values() if (p := self.source.prints[n]) is not None):
+            return None
+        if not any(p.odd for n in self.model.outputs.values() if (p := self.model.prints[n]) is not None):
+            return None
+        for step in steps:
+            if self._loses(step) and max(distance[n] for n in step.makes) > 0:
+                why = "it makes NaN or infinities of finite numbers"
+                return Culprit(
+                    step.name, step.operator, step.location, self.model.names[step.makes[0]], np.inf, 0.0, why
+                )
+        return None
+
+    def _with_missing(self, found: Culprit) -> Culprit:
+        """Name the source's first node whose result the model lacks, if the model has what that node reads."""
+        known = set(self.aligned.twins.values())
+        index = _Index(self.model.prints)
+        lacking: Mapping[int, bool] = {
+            n: p is not None and n not in known and index.distance(p) > self.floor * JUMP
+            for n, p in enumerate(self.source.prints)
+        }
+        for step in self.source.steps:
+            if step.makes and all(lacking[n] for n in step.makes) and not any(lacking[n] for n in step.reads):
+                return replace(found, missing=step.name)
+        return found
+
+
+def _reason(edit: Edit, step: Step, twin: Step | None) -> str:
+    """What an edit did, in words."""
+    if twin is None:
+        return "the source has no such node"
+    other = f"'{twin.name}' ({twin.operator})"
+    if not edit.model:
+        return f"before it the source has {other}, which the model lacks"
+    if len(edit.model) > 1 or len(edit.source) > 1 or step.operator != twin.operator:
+        return f"it stands where the source has {other}"
+    mine, theirs = set(step.attributes), set(twin.attributes)
+    if mine != theirs:
+        own, others = ", ".join(sorted(mine - theirs)), ", ".join(sorted(theirs - mine))
+        return f"it has {own or 'no such attribute'}, the source's '{twin.name}' {others or 'has none'}"
+    if step.constants != twin.constants and len(step.reads) == len(twin.reads):
+        return f"a weight or constant of it is another one than that of the source's '{twin.name}'"
+    if len(step.reads) < len(twin.reads):
+        return f"it reads a constant where the source's '{twin.name}' reads what is computed"
+    return f"its operands, or their order, are others than those of the source's '{twin.name}'"
 
 
 def first_jump(model: Trace, steps: Sequence[Step], distance: Sequence[float], floor: float) -> Culprit | None:
@@ -162,15 +309,3 @@ def first_jump(model: Trace, steps: Sequence[Step], distance: Sequence[float], f
     else:
         why = f"its result is off by {after:.2g} of the largest element, what it reads by {before:.2g}"
     return Culprit(step.name, step.operator, step.location, model.names[value], after, before, why)
-
-
-def _with_missing(found: Culprit, source: Trace, model: Trace, floor: float) -> Culprit:
-    """Name the source's first node whose result the model lacks, if the model has what that node reads."""
-    index = _Index(model.prints)
-    lacking: Mapping[int, bool] = {
-        n: p is not None and index.distance(p) > floor * JUMP for n, p in enumerate(source.prints)
-    }
-    for step in source.steps:
-        if step.makes and all(lacking[n] for n in step.makes) and not any(lacking[n] for n in step.reads):
-            return Culprit(**{**vars(found), "missing": step.name})
-    return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from sardonyx.dialects.module import main_function
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.errors import SardonyxError
 from sardonyx.frontend.naming import Names
+from sardonyx.frontend.verify.identity import attributes_of, constant_digest, node_digest
 
 Array = np.ndarray[Any, Any]
 SAMPLES = 61
@@ -75,6 +76,8 @@ class Step:
     """A node of a run: its name, operator and origin, the values that it reads and makes.
 
     Values are numbered; inputs that are constants, or computed from constants alone, are left out.
+    `digest` is the hash of what it does with them, constants included; `attributes` are for people, and `constants`
+    tell whether a weight is another one.
     """
 
     name: str
@@ -82,6 +85,9 @@ class Step:
     location: str | None
     reads: tuple[int, ...]
     makes: tuple[int, ...]
+    digest: str = ""
+    attributes: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,8 @@ class Trace:
         names: The value's name, by number.
         inputs: The numbers of the graph's inputs.
         outputs: The numbers of its outputs, by name.
-        failed: The name of the node that refused the data, and its error, where one did.
+        failed: The node that refused the data, where one did, and its error; it makes nothing.
+        results: What the graph gave, by the outputs' names.
     """
 
     steps: tuple[Step, ...]
@@ -102,7 +109,8 @@ class Trace:
     names: tuple[str, ...]
     inputs: tuple[int, ...]
     outputs: dict[str, int]
-    failed: tuple[str, str] | None = None
+    failed: tuple[Step, str] | None = None
+    results: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
 
 def observe(module: ModuleOp, arrays: Sequence[Any], output_names: Sequence[str]) -> Trace:
@@ -128,33 +136,47 @@ def observe(module: ModuleOp, arrays: Sequence[Any], output_names: Sequence[str]
         note(argument, array)
     inputs = tuple(range(len(prints)))
     last_use = _last_uses(block.ops)
-    constant: set[SSAValue] = set()
+    constant: dict[SSAValue, str] = {}
+    """What is computed without the inputs, with the hash of how."""
     steps: list[Step] = []
-    failed: tuple[str, str] | None = None
+    failed: tuple[Step, str] | None = None
     outputs: dict[str, int] = {}
+    results: dict[str, Any] = {}
     for op in block.ops:
         if isinstance(op, func.ReturnOp):
             outputs = {n: numbers[v] for n, v in zip(output_names, op.operands) if v in numbers}
+            results = {n: ctx.values[v] for n, v in zip(output_names, op.operands)}
             break
+        step = None if isinstance(op, ConstantOp) else _step(op, known.nodes.get(op, op.name), numbers, constant)
         try:
             evaluate_op(op, ctx)
         except SardonyxError as error:
-            failed = known.nodes.get(op, op.name), error.message
+            failed = (step or Step(op.name, op.name, _origin(op), (), ())), error.message
             break
-        reads = dict.fromkeys(_operands(op))
-        if isinstance(op, ConstantOp) or (reads and all(o in constant for o in reads)):
-            constant.update(op.results)
-        if not isinstance(op, ConstantOp):
+        if isinstance(op, ConstantOp):
+            constant[op.output] = constant_digest(op)
+        elif step is not None:
+            if not step.reads and op.operands and all(o in constant for o in _operands(op)):
+                constant.update((result, f"{step.digest} {i}") for i, result in enumerate(op.results))
             made = tuple(note(result, ctx.values[result]) for result in op.results)
-            taken = tuple(numbers[o] for o in reads if o in numbers and o not in constant)
-            steps.append(Step(known.nodes.get(op, op.name), op.name, _origin(op), taken, made))
+            steps.append(replace(step, makes=made))
         for value in last_use.get(op, ()):
             ctx.values.pop(value, None)
     for value in block.args:
         for name, output in zip(output_names, _returned(block)):
             if output is value:
                 outputs.setdefault(name, numbers[value])
-    return Trace(tuple(steps), tuple(prints), tuple(names), inputs, outputs, failed)
+    return Trace(tuple(steps), tuple(prints), tuple(names), inputs, outputs, failed, results)
+
+
+def _step(op: Operation, name: str, numbers: Mapping[SSAValue, int], constant: Mapping[SSAValue, str]) -> Step:
+    """A node before it ran."""
+    reads = [o for o in dict.fromkeys(_operands(op)) if o in numbers and o not in constant]
+    places = {value: f"<{i}>" for i, value in enumerate(reads)}
+    digest = node_digest(op, lambda value: places.get(value) or constant[value])
+    weights = tuple(constant[o] for o in op.operands if o in constant)
+    taken = tuple(numbers[o] for o in reads)
+    return Step(name, op.name, _origin(op), taken, (), digest, tuple(attributes_of(op)), weights)
 
 
 def _returned(block: Any) -> Sequence[SSAValue]:

@@ -17,8 +17,9 @@ from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.types import is_tensor
 from sardonyx.errors import SardonyxError
 from sardonyx.frontend.graph import ModelGraph
+from sardonyx.frontend.verify.align import steps_behind
 from sardonyx.frontend.verify.inputs import Feeds
-from sardonyx.frontend.verify.locate import Culprit, first_jump, steps_behind
+from sardonyx.frontend.verify.locate import Culprit, first_jump
 from sardonyx.frontend.verify.observe import Fingerprint, Trace
 from sardonyx.frontend.verify.sources import plain
 
@@ -36,7 +37,7 @@ def locate_execution(
     """
     numbers = dict(_numbered(graph, reference))
     distance = [0.0] * len(reference.prints)
-    steps = steps_behind(reference, bad)
+    steps = steps_behind(reference, [reference.outputs[n] for n in bad if n in reference.outputs])
     wanted = {number for step in steps for number in step.makes}
     group: list[tuple[SSAValue, int]] = []
     size = 0

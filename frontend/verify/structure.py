@@ -7,22 +7,20 @@ rest, those that differ in themselves (their operands have counterparts) are tol
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.printer import Printer
+from xdsl.ir import Operation, SSAValue
 
 from sardonyx.dialects.module import main_function
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.naming import Names, operator_name
+from sardonyx.frontend.verify.identity import attributes_of, constant_digest, node_digest
 
 
 @dataclass(frozen=True)
@@ -148,27 +146,15 @@ class _Hashed:
         self.values = set(self._of.values())
 
     def _add(self, op: Operation) -> None:
-        digest = hashlib.sha256(op.name.encode())
         if isinstance(op, ConstantOp):
-            digest.update(self._contents(op).encode())
+            digest = constant_digest(op)
             self._constants.update(op.results)
         else:
-            digest.update(attributes_of(op).encode())
-            for operand in op.operands:
-                digest.update(self._of[operand].encode())
-            for region in op.regions:
-                digest.update(_region_text(region).encode())
+            digest = node_digest(op, self._of.__getitem__)
             self.nodes.append(op)
-            self.of_node[op] = digest.hexdigest()
+            self.of_node[op] = digest
         for index, result in enumerate(op.results):
-            self._of[result] = f"{digest.hexdigest()} {index}"
-
-    def _contents(self, op: ConstantOp) -> str:
-        array = np.ascontiguousarray(op.array())
-        if array.dtype.kind in "OSU":
-            return f"{array.shape} {array.tolist()}"
-        content = hashlib.blake2b(array.reshape(-1).view(np.uint8).data) if array.size else hashlib.blake2b()
-        return f"{array.dtype} {array.shape} {content.hexdigest()}"
+            self._of[result] = f"{digest} {index}"
 
     def operands(self, op: Operation) -> list[str]:
         """The hashes of what a node reads, without the constants."""
@@ -179,28 +165,9 @@ class _Hashed:
         return all(h in values for h in self.operands(op))
 
     def entry(self, op: Operation) -> Entry:
-        shown = attributes_of(op)
+        shown = ", ".join(attributes_of(op))
         kinds = str(op.results[0].type) if op.results else ""
         return Entry(self._names.nodes.get(op, op.name), operator_name(op), shown, kinds)
-
-
-def attributes_of(op: Operation) -> str:
-    """The attributes of a node as text, in a fixed order."""
-    found = {k: _text(v) for k, v in op.properties.items() if k != "operandSegmentSizes"}
-    return ", ".join(f"{k}={v}" for k, v in sorted(found.items()))
-
-
-def _text(attribute: Attribute) -> str:
-    out = StringIO()
-    Printer(out).print_attribute(attribute)
-    return out.getvalue()
-
-
-def _region_text(region: Region) -> str:
-    """The text of a region; its values are numbered, so that names play no part."""
-    out = StringIO()
-    Printer(out, print_generic_format=True).print_region(region.clone())
-    return out.getvalue()
 
 
 def weight_changes(first: ModelGraph, second: ModelGraph, pairs: Sequence[tuple[Entry, Entry]]) -> dict[str, float]:

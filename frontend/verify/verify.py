@@ -16,13 +16,13 @@ from sardonyx.dialects.types import is_tensor
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
-from sardonyx.frontend.verify.bindings import bindings_of, free_dims, frozen_dims, parse_dims
+from sardonyx.frontend.verify.bindings import bindings_of, fixed_dims, free_dims, frozen_dims, parse_dims
 from sardonyx.frontend.verify.executions import Execution, executions
 from sardonyx.frontend.verify.inputs import Case, cases_of_generator, generate, load_cases
 from sardonyx.frontend.verify.locate import Culprit, locate, maker_of
 from sardonyx.frontend.verify.observe import Trace, observe
 from sardonyx.frontend.verify.probe import locate_execution
-from sardonyx.frontend.verify.sources import Outputs, Source, evaluate, feeds_for, graph_source, source_of
+from sardonyx.frontend.verify.sources import Outputs, Source, feeds_for, graph_source, plain, source_of
 from sardonyx.frontend.verify.tolerance import KIND_ORDER, Difference, Limits, Tolerance, compare, compare_outputs
 
 Metric = Callable[[Mapping[str, Any], Mapping[str, Any]], float]
@@ -190,8 +190,14 @@ def verify(
     origin = _source(source, graph)
     asked = dict(dims) if isinstance(dims, Mapping) else parse_dims(dims or ())
     specs = [s for s in graph.input_specs() if not s.optional]
-    frozen = frozen_dims(specs, asked)
-    sizes = {k: v for k, v in asked.items() if k not in frozen}
+    unknown = frozen_dims(specs, asked)
+    sizes = {k: v for k, v in asked.items() if k not in unknown}
+    if origin.graph is None or origin.graph is graph:
+        frozen = unknown
+    else:
+        theirs = [s for s in origin.graph.input_specs() if not s.optional]
+        fixed, dynamic = fixed_dims(theirs, specs, asked), free_dims(theirs)
+        frozen = [*fixed, *(n for n in unknown if n not in fixed and n not in dynamic)]
     kept = executions(graph, path, providers, only)
     tell = progress or (lambda _: None)
     checker = _Checker(graph, origin, kept, chosen, metrics or {}, providers, locate_culprit, inputs is None, tell)
@@ -299,7 +305,6 @@ class _Checker:
     generated: bool
     tell: Callable[[str], None]
     worst: Worst | None = None
-    referenced: Outputs | None = None
     traces: dict[ModelGraph, Trace | None] = field(default_factory=dict)
     records: list[tuple[Case, Mapping[str, Any]]] = field(default_factory=list)
 
@@ -319,36 +324,30 @@ class _Checker:
         self.records.append((case, expected))
         found: list[CaseResult] = []
         reference_fails = False
-        self.referenced = None
         self.traces.clear()
         for execution in self.kept:
             self.tell(f"{execution.name} on {case.origin} {sizes}".rstrip())
             result = self._compare(execution, case, expected, names, reference_fails)
             reference_fails |= execution.name == "reference" and result.status == FAILED
             found.append(result)
-        if self.limits.precision in ("float32", "float64"):
-            found.extend(self._semantics(case, names))
+        found.extend(self._semantics(case, names))
         return found
 
     def _semantics(self, case: Case, names: Sequence[str]) -> list[CaseResult]:
         """The model's reference against that of its source, where that is another graph."""
         other = self.source.graph
-        if other is None or other is self.graph or not any(e.name == "reference" for e in self.kept):
+        if other is None or not self._traced():
             return []
-        try:
-            self.tell(f"the references of both on {case.origin}")
-            expected = evaluate(other, case.feeds)
-            actual = evaluate(self.graph, case.feeds) if self.referenced is None else self.referenced
-        except SardonyxError:
+        self.tell(f"the references of both on {case.origin}")
+        source, model = self._trace(other, case), self._trace(self.graph, case)
+        if source is None or model is None or source.failed is not None or model.failed is not None:
             return []  # the other executions say so
+        expected, actual = ({n: plain(v) for n, v in t.results.items()} for t in (source, model))
         wanted = self._named(expected, names)
         kept = [n for n in names if n in wanted and n in actual]
         differences = [compare(n, wanted[n], actual[n], CLOSE) for n in kept]
         bad = [d.name.partition("[")[0] for d in differences if not d.ok]
-        source, model = (self._trace(other, case), self._trace(self.graph, case)) if bad else (None, None)
-        culprit = None
-        if self.find_culprit and source is not None and model is not None:
-            culprit = locate(source, model, bad, self.limits.precision)
+        culprit = locate(source, model, bad, self.limits.precision) if bad and self.find_culprit else None
         status = FAILED if bad else PASSED
         return [CaseResult(SEMANTICS, case.origin, case.binding, status, tuple(differences), "", culprit)]
 
@@ -367,12 +366,10 @@ class _Checker:
         if execution.run is None:
             return CaseResult(execution.name, case.origin, case.binding, UNTESTED, error=execution.reason)
         try:
-            actual = execution.run(case.feeds)
+            actual = self._run(execution, case)
         except SardonyxError as error:
             culprit = self._culprit(execution, case, list(names), reference_fails)
             return CaseResult(execution.name, case.origin, case.binding, FAILED, (), str(error), culprit)
-        if execution.name == "reference":
-            self.referenced = actual
         differences = compare_outputs(expected, actual, self.limits)
         differences += [
             Difference(n, False, "the source has no such output", use=np.inf) for n in names if n not in expected
@@ -385,6 +382,22 @@ class _Checker:
         culprit = self._culprit(execution, case, bad, reference_fails) if bad else None
         status = FAILED if bad else PASSED
         return CaseResult(execution.name, case.origin, case.binding, status, tuple(differences), "", culprit, found)
+
+    def _run(self, execution: Execution, case: Case) -> Outputs:
+        """The outputs of an execution; those of the reference from the trace, where one is wanted anyway."""
+        if execution.run is None:
+            raise InvalidArgumentError(execution.reason)
+        if execution.name == "reference" and self._traced():
+            trace = self._trace(self.graph, case)
+            if trace is not None and trace.failed is None and len(trace.results) == len(self.graph.output_names()):
+                return {n: plain(v) for n, v in trace.results.items()}
+        return execution.run(case.feeds)
+
+    def _traced(self) -> bool:
+        """Whether both references are run and held against each other."""
+        other = self.source.graph
+        wanted = other is not None and other is not self.graph and any(e.name == "reference" for e in self.kept)
+        return wanted and self.limits.precision in ("float32", "float64")
 
     def _culprit(self, execution: Execution, case: Case, bad: Sequence[str], reference_fails: bool) -> Culprit | None:
         """The node at fault: where the model leaves its source, or where an execution leaves the reference."""
