@@ -67,6 +67,10 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.recognize_gelu:RecognizeGeluPass",
         "state the Gaussian error linear unit as one op",
     ),
+    "recognize-norms": (
+        "sardonyx.passes.recognize_norms:RecognizeNormsPass",
+        "state layer, RMS and instance normalisations as one op each",
+    ),
     "specialize-dims": ("sardonyx.passes.specialize_dims:SpecializeDimsPass", "fix named dims to extents"),
     "legalize-for-opset": (
         "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
