@@ -289,7 +289,7 @@ def _rms_norm(op: SxOp, b: Expansion, opset: int) -> Values:
     x, scale = (*op.slots, None)[:2]
     if x is None:
         return None
-    dtype, stash = dtype_of(x), _stash(op, dtype_of(x))
+    dtype, stash = dtype_of(x if scale is None else scale), _stash(op, dtype_of(x))
     total = len(dims_of(x))
     wide = b.cast(x, stash)
     at = b.constant(range(op.attr("axis") % total, total), int64)

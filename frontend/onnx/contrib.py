@@ -23,14 +23,24 @@ CONTRIB = "com.microsoft"
 
 
 def contrib(*names: str, domain: str = CONTRIB) -> Callable[[Adapter], Adapter]:
-    """Register an adapter of com.microsoft; what it refuses as unsupported stays opaque."""
+    """Register an adapter of com.microsoft.
+
+    What it refuses as unsupported stays opaque, and so does a node that states an input or an attribute that it does
+    not look at, or wants an output that it does not make: a form that came after it was written.
+    """
 
     def register(function: Adapter) -> Adapter:
         def adapter(n: NodeContext) -> Sequence[SSAValue | None]:
             block = n.importer.block
             before = block.last_op
             try:
-                return function(n)
+                values = function(n)
+                if (unread := n.unread()) is not None:
+                    raise n.unsupported(unread)
+                for index, name in enumerate(n.node.output):
+                    if name and (index >= len(values) or values[index] is None):
+                        raise n.unsupported(f"its output {index} is not supported")
+                return values
             except UnsupportedError:
                 while block.last_op is not None and block.last_op is not before:
                     last = block.last_op
@@ -99,15 +109,19 @@ def attention(
     v: SSAValue,
     bias: Sequence[SSAValue | None],
     hidden: SSAValue | None = None,
-    filter_value: float = -10000.0,
     cap: float = 0.0,
-) -> SSAValue:
-    """softmax(q k' * scale + bias) v of [B, N, S, D], joined to [B, S, N * Dv].
+    sink: SSAValue | None = None,
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """softmax(q k' * scale + bias) v of [B, N, S, D].
 
     Args:
         bias: Terms that are added to the scores, each broadcastable to [B, N, S, T].
-        hidden: Where `filter_value` is added, bool.
+        hidden: Which scores count for nothing, bool.
         cap: If it is not 0, scores are cap * tanh(scores / cap) first.
+        sink: A further score that every row has, broadcastable to [B, N, S, 1], and that stands for no value.
+
+    Returns:
+        The result, joined to [B, S, N * Dv]; the scores as they go into the softmax; and as they come out of it.
     """
     scores = n("matmul", q, n("transpose", k, perm=(0, 1, 3, 2)))
     scale = n.attr("scale") or 0.0
@@ -125,27 +139,60 @@ def attention(
     for term in bias:
         scores = add(n, scores, term)
     if hidden is not None:
-        scores = n("where", hidden, n("add", scores, scalar(n, filter_value, scores)), scores)
-    return join_heads(n, n("matmul", n("softmax", scores, axis=-1), v))
+        scores = n("where", hidden, scalar(n, float("-inf"), scores), scores)
+    if sink is None:
+        shares = n("softmax", scores, axis=-1)
+    else:
+        one = n.constant([1])
+        shape = n("concat", [n("slice", n("shape", scores), n.constant([0]), n.constant([3])), one], axis=0)
+        whole = n("softmax", n("concat", [scores, n("expand", sink, shape)], axis=3), axis=-1)
+        shares = n("slice", whole, n.constant([0]), n.constant([-1]), n.constant([3]))
+    return join_heads(n, n("matmul", shares, v)), scores, shares
 
 
-def key_mask(n: NodeContext, mask: SSAValue, keys: SSAValue, filter_value: float, like: SSAValue) -> SSAValue:
+def key_mask(
+    n: NodeContext, mask: SSAValue, queries: SSAValue, keys: SSAValue, filter_value: float, like: SSAValue
+) -> SSAValue:
     """What a mask of keys adds to the scores.
 
-    Lengths [B], or [B, T] / [B, S, T] / [B, 1, S, T] of 0 (hidden) and 1.
+    Where each sequence ends, [B], or ends and then starts, [2 * B], or ends and what only other kernels read,
+    [3 * B + 2]; else 0 (hidden) and 1: [B, T], [B, S, T], or the first T columns of some T rows of which the last S
+    are meant, [B, 1, M, M].
+
+    Args:
+        queries, keys: Their numbers S and T, int64 scalars.
+        like: A value of the dtype of the scores, whose first dim is B.
     """
     rank = known_rank(n, mask, 1, 2, 3, 4)
-    zero = scalar(n, 0.0, like)
+    zero, low = scalar(n, 0.0, like), scalar(n, filter_value, like)
     if rank == 1:
-        columns = n("range", n.constant(0), keys, n.constant(1))
-        lengths = n("unsqueeze", n("cast", mask, to=int64), n.constant([1, 2, 3]))
-        return n("where", n("less", columns, lengths), zero, scalar(n, filter_value, like))
+        return n("where", _between(n, mask, keys, like), zero, low)
     shown = n("greater", mask, n.constant(0, dtype_of(mask)))
     if rank == 2:
         shown = n("unsqueeze", shown, n.constant([1, 2]))
     elif rank == 3:
         shown = n("unsqueeze", shown, n.constant([1]))
-    return n("where", shown, zero, scalar(n, filter_value, like))
+    else:
+        first, end = (n("unsqueeze", t, n.constant([0])) for t in (n("sub", keys, queries), keys))
+        shown = slice_axis(n, slice_axis(n, shown, 2, first, end), 3, 0, end)
+    return n("where", shown, zero, low)
+
+
+def _between(n: NodeContext, mask: SSAValue, keys: SSAValue, like: SSAValue) -> SSAValue:
+    """Which keys stand before the end and not before the start of a sequence, [B, 1, 1, T]."""
+    columns = n("range", n.constant(0), keys, n.constant(1))
+    count, batch = dims_of(mask)[0], dims_of(like)[0]
+    places = n("cast", mask, to=int64)
+    if count == batch:
+        return n("less", columns, n("unsqueeze", places, n.constant([1, 2, 3])))
+    given, size = (n("slice", n("shape", t), n.constant([0]), n.constant([1])) for t in (mask, like))
+    ends = n("unsqueeze", slice_axis(n, places, 0, 0, size), n.constant([1, 2, 3]))
+    shown = n("less", columns, ends)
+    if None not in (count.static_value, batch.static_value) and count.static_value != 2 * (batch.static_value or 0):
+        return shown
+    two = n("equal", given, n("mul", size, n.constant([2])))
+    starts = n("where", two, slice_axis(n, places, 0, n("sub", given, size), given), n.constant([0]))
+    return n("and", shown, n("greater_equal", columns, n("unsqueeze", starts, n.constant([1, 2, 3]))))
 
 
 def slice_axis(n: NodeContext, x: SSAValue, axis: int, start: Any, end: Any) -> SSAValue:

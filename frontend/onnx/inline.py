@@ -97,7 +97,10 @@ def body_of(schema: Any, n: NodeContext) -> onnx.FunctionProto | None:
         types = [_type_of(v).SerializeToString() for v in n.inputs]
         # Asked for another opset than one that a body is written for, ONNX has none.
         version = max((v for v in schema.context_dependent_function_opset_versions if v <= n.opset), default=n.opset)
-        data = schema.get_context_dependent_function_with_opset_version(version, n.node.SerializeToString(), types)
+        try:
+            data = schema.get_context_dependent_function_with_opset_version(version, n.node.SerializeToString(), types)
+        except (ValueError, RuntimeError, TypeError, IndexError) as error:  # its C++ code looks at the types unchecked
+            raise InvalidArgumentError(f"ONNX has no body of it for such inputs: {error}") from None
     if not data and schema.has_function:
         data = schema.get_function_with_opset_version(n.opset)
     if not data:

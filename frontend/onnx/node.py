@@ -35,6 +35,7 @@ class NodeContext:
         inputs: Its inputs, None where one is left out.
         scope: The names that it sees.
         expanded: Whether other nodes stand in its place, which have names of their own.
+        asked: Which inputs (by number) and attributes (by name) were asked for.
     """
 
     expanded: bool = False
@@ -56,10 +57,12 @@ class NodeContext:
         self.inputs = inputs
         self.location = location
         self.scope = scope
+        self.asked: set[int | str] = set()
         self._attributes = {a.name: a for a in node.attribute}
 
     # ---- reading
     def input(self, index: int) -> SSAValue | None:
+        self.asked.add(index)
         return self.inputs[index] if index < len(self.inputs) else None
 
     def required(self, index: int) -> SSAValue:
@@ -69,10 +72,12 @@ class NodeContext:
         return value
 
     def has(self, name: str) -> bool:
+        self.asked.add(name)
         return name in self._attributes
 
     def attr(self, name: str, default: Any = None) -> Any:
         """An attribute as a Python value; else the default, else what the schema says."""
+        self.asked.add(name)
         proto = self._attributes.get(name)
         if proto is None and default is None and self.schema is not None and name in self.schema.attributes:
             proto = self.schema.attributes[name].default_value
@@ -90,6 +95,14 @@ class NodeContext:
         if self.schema is not None:
             names.extend(n for n, a in self.schema.attributes.items() if a.default_value.type and n not in names)
         return names
+
+    def unread(self) -> str | None:
+        """What the node states and nobody asked for, an input or an attribute, in words; else None."""
+        for index, value in enumerate(self.inputs):
+            if value is not None and index not in self.asked:
+                return f"its input {index} is not supported"
+        name = next((a for a in self._attributes if a not in self.asked), None)
+        return None if name is None else f"its attribute '{name}' is not supported"
 
     def wanted(self, index: int) -> bool:
         """Whether the node names that output."""

@@ -2,8 +2,8 @@
 
 `python tests/fuzz/files.py --count 100000 --jobs 2` runs that many seeds; each finding is printed with its seed, and
 `--seed N --count 1` runs one again. A file is opened, imported, optimised, exported, and every tenth evaluated and
-compiled. What is wrong: an exception that is no `SardonyxError`, a crash, more than `SECONDS`, more than `MEMORY`,
-a file that was left behind.
+compiled. What is wrong: an exception that is no `SardonyxError`, a crash, more than `SECONDS` of processor time (what
+the machine does beside it doesn't count), more than `MEMORY`, a file that was left behind.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mutate import corpus, mutant
 
 SECONDS = 10
+PATIENCE = 12
+"""After so many times `SECONDS / 2` without a word from any process, those that still run are said to hang."""
 MEMORY = 6 << 30
 DEEP = 10
 """Every so many files are evaluated and compiled too."""
@@ -87,12 +89,12 @@ def try_seed(seed: int, folder: Path) -> tuple[str, str | None]:
     path, out = folder / "model.onnx", folder / "out.onnx"
     path.write_bytes(content)
     out.unlink(missing_ok=True)
-    signal.signal(signal.SIGALRM, _alarm)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.signal(signal.SIGPROF, _alarm)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         outcome = try_file(path, out, deep=seed % DEEP == 0)
     except BaseException as error:
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # it must not strike again in here
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)  # it must not strike again in here
         if isinstance(error, KeyboardInterrupt):
             raise
         frames = traceback.extract_tb(error.__traceback__)
@@ -100,7 +102,7 @@ def try_seed(seed: int, folder: Path) -> tuple[str, str | None]:
         where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
         return "finding", f"seed {seed} ({name}): {type(error).__name__}: {str(error)[:150]} at {where}"
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     left = {p.name for p in folder.iterdir()} - {"model.onnx", "out.onnx", "out_data", "seed"}
     if left or (out.exists() and not outcome.startswith(("exported", "run"))):
         return "finding", f"seed {seed} ({name}): files were left: {sorted(left) or ['out.onnx']} ({outcome})"
@@ -140,11 +142,18 @@ def fuzz(first: int, count: int, jobs: int) -> tuple[Counter[str], list[str]]:
 
     for lane in range(min(jobs, count)):
         start(first + lane, lane)
+    silent = 0
     while running:
         try:
-            kind, pid, value = results.get(timeout=2 * SECONDS)
+            kind, pid, value = results.get(timeout=SECONDS / 2)
+            silent = 0
         except queue.Empty:  # nobody has said anything for long: somebody hangs in native code, or died
+            silent += 1
+            stuck = silent >= PATIENCE
             for pid, (process, lane) in list(running.items()):
+                if process.is_alive() and not stuck:
+                    continue
+                silent = 0
                 seed = at.get(pid, first + lane)
                 what = f"died with exit code {process.exitcode}" if not process.is_alive() else "hangs"
                 process.kill()

@@ -1,16 +1,18 @@
 """Exports a synthetic model whose weights are mapped from a file, and says how much memory and time that took.
 
-    python tests/support/large_export.py --gib 3 --folder /tmp/large [--run]
+    python tests/support/large_export.py --gib 3 --folder /tmp/large [--run] [--copy]
 
 The model is a chain of matrix products with one weight of 64 MiB each (smaller for less than 1 GiB). Memory is what the
-process holds beside mapped files, sampled while it opens, imports and exports; `--run` lets onnxruntime run the result
-and the model that it came from. Prints one line of JSON.
+process holds beside mapped files, sampled while it opens, imports and exports; `flush_s` is how long the disk then
+takes to have it all. `--copy` copies the weights with nothing else around it, for comparison; `--run` lets onnxruntime
+open and run the result, and the model that it came from. Prints one line of JSON.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import threading
 import time
@@ -81,13 +83,34 @@ def export(source: Path, target: Path) -> dict[str, Any]:
     memory.done.set()
     memory.join()
     beside = target.with_name(f"{target.stem}_data")
+    flush = flushed(*(path for path in (target, beside) if path.exists()))
     return {
         "import_s": round(imported - start, 3),
         "export_s": round(done - imported, 3),
+        "flush_s": flush,
         "weights": source.with_name("weights.bin").stat().st_size,
         "beside": beside.stat().st_size if beside.exists() else 0,
         "peak_anonymous": memory.peak - memory.start_value,
     }
+
+
+def flushed(*paths: Path) -> float:
+    """Seconds until the disk has what was written to these files."""
+    start = time.perf_counter()
+    for path in paths:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+    return round(time.perf_counter() - start, 3)
+
+
+def copied(source: Path, target: Path) -> dict[str, float]:
+    """The same bytes copied by the system, and nothing else."""
+    start = time.perf_counter()
+    shutil.copyfile(source, target)
+    seconds = round(time.perf_counter() - start, 3)
+    out = {"copy_s": seconds, "copy_flush_s": flushed(target)}
+    target.unlink()
+    return out
 
 
 def run(path: Path) -> Any:
@@ -108,12 +131,19 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=3.0)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--run", action="store_true")
+    parser.add_argument("--copy", action="store_true")
     options = parser.parse_args()
     try:
         source = make_model(options.folder, int(options.gib * (1 << 30)))
+        flushed(options.folder / "weights.bin")
         report = export(source, options.folder / "target.onnx")
+        if options.copy:
+            report |= copied(options.folder / "weights.bin", options.folder / "copy.bin")
         if options.run:
-            report["same"] = bool((run(source) == run(options.folder / "target.onnx")).all())
+            start = time.perf_counter()
+            found = run(options.folder / "target.onnx")
+            report["onnxruntime_s"] = round(time.perf_counter() - start, 3)
+            report["same"] = bool((run(source) == found).all())
         print(json.dumps(report))
     finally:
         shutil.rmtree(options.folder, ignore_errors=True)

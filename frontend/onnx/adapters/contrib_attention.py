@@ -55,11 +55,12 @@ def _self_attention(
 ) -> Sequence[SSAValue | None]:
     heads, sizes = _heads(n), n.attr("qkv_hidden_sizes")
     width = dims_of(weights)[1].static_value if rank_of(weights) == 2 else None
-    if not sizes:
-        if width is None or width % 3:
-            raise n.unsupported("the width of its weights is not known, or not of three parts")
-        sizes = (width // 3,) * 3
-    parts = n.op("split", projected, n.constant(list(sizes)), axis=-1, results=3).results
+    if sizes:
+        parts = n.op("split", projected, n.constant(list(sizes)), axis=-1, results=3).results
+    elif width is not None and width % 3:
+        raise InvalidArgumentError(f"its weights are for {width} elements, which are not three equal parts")
+    else:
+        parts = n.op("split", projected, axis=-1, num_outputs=3, results=3).results
     q, k, v = (split_heads(n, part, heads) for part in parts)
     present: SSAValue | None = None
     if past is not None:
@@ -67,10 +68,10 @@ def _self_attention(
         k, v = (n("concat", [n("squeeze", o, n.constant([0])), new], axis=2) for o, new in zip(old, (k, v)))
     if n.wanted(1):
         present = n("concat", [n("unsqueeze", t, n.constant([0])) for t in (k, v)], axis=0)
-    keys, low = extent(n, k, 2), n.attr("mask_filter_value", -10000.0)
-    terms = [None if mask is None else key_mask(n, mask, keys, low, q), extra]
-    hidden = causal(n, extent(n, q, 2), keys) if n.attr("unidirectional", 0) else None
-    return [attention(n, q, k, v, terms, hidden, low), present]
+    queries, keys, low = extent(n, q, 2), extent(n, k, 2), n.attr("mask_filter_value", -10000.0)
+    terms = [None if mask is None else key_mask(n, mask, queries, keys, low, q), extra]
+    hidden = causal(n, queries, keys) if n.attr("unidirectional", 0) else None
+    return [attention(n, q, k, v, terms, hidden)[0], present]
 
 
 @contrib("QAttention")
@@ -87,44 +88,68 @@ def _quantized_attention(n: NodeContext) -> Sequence[SSAValue | None]:
 
 @contrib("MultiHeadAttention")
 def _multi_head(n: NodeContext) -> Sequence[SSAValue | None]:
-    """Attention whose projections were computed before, with a bias of their own; packed forms stay opaque."""
+    """Attention whose projections were computed before, with a bias of their own.
+
+    Keys and values of four axes are those of another sequence, projected and split already: no bias is for them.
+    """
     query, key, value, bias, mask, extra, past_key, past_value = (n.input(i) for i in range(8))
-    if query is None or key is None or value is None:
-        raise n.unsupported("packed projections are not supported")
-    if n.input(8) is not None or n.input(9) is not None or n.wanted(3):
-        raise n.unsupported("caches with a length of their own are not supported")
+    if query is None:
+        raise InvalidArgumentError("its query is missing")
     heads = _heads(n)
+    packed = _packed(n, query, key, value, heads)
+    if packed is not None:
+        query, key, value = packed
+    if key is None or value is None:
+        raise InvalidArgumentError("its key or its value is missing")
     if bias is not None:
-        if rank_of(key) != 3:
-            raise n.unsupported("a bias of keys that are split into heads is not supported")
         query, key, value = _biased(n, query, key, value, bias)
     q, k, v = (split_heads(n, t, heads) for t in (query, key, value))
     if past_key is not None and past_value is not None:
         k, v = n("concat", [past_key, k], axis=2), n("concat", [past_value, v], axis=2)
-    keys, low = extent(n, k, 2), n.attr("mask_filter_value", -10000.0)
-    if mask is not None and rank_of(mask) == 1 and dims_of(mask)[0].static_value is None:
-        raise n.unsupported("a mask of an unknown length is not supported")
-    terms = [None if mask is None else key_mask(n, mask, keys, low, q), extra]
-    hidden = causal(n, extent(n, q, 2), keys) if n.attr("unidirectional", 0) else None
-    return [attention(n, q, k, v, terms, hidden, low), k if n.wanted(1) else None, v if n.wanted(2) else None]
+    queries, keys, low = extent(n, q, 2), extent(n, k, 2), n.attr("mask_filter_value", -10000.0)
+    terms = [None if mask is None else key_mask(n, mask, queries, keys, low, q), extra]
+    hidden = causal(n, queries, keys) if n.attr("unidirectional", 0) else None
+    out, scores, _ = attention(n, q, k, v, terms, hidden)
+    return [out, k if n.wanted(1) else None, v if n.wanted(2) else None, scores]
+
+
+def _packed(
+    n: NodeContext, query: SSAValue, key: SSAValue | None, value: SSAValue | None, heads: int
+) -> tuple[SSAValue, SSAValue, SSAValue] | None:
+    """The three projections out of the query, [B, S, N, 3, D], or the last two out of the key, [B, T, N, 2, D]."""
+    source, count = (query, 3) if rank_of(query) == 5 else (key, 2)
+    if source is None or rank_of(source) != 5:
+        return None
+    if value is not None or (count == 3 and key is not None):
+        raise InvalidArgumentError("its projections are packed, and given once more")
+    if dims_of(source)[3].static_value not in (None, count) or dims_of(source)[2].static_value not in (None, heads):
+        raise InvalidArgumentError(f"its packed projections are not of {heads} heads and {count} parts")
+    parts = [n("gather", source, n.constant(i), axis=3) for i in range(count)]
+    joined = [n("reshape", part, n.constant([0, 0, -1])) for part in parts]
+    return (query, joined[0], joined[1]) if count == 2 else (joined[0], joined[1], joined[2])
 
 
 def _biased(n: NodeContext, q: SSAValue, k: SSAValue, v: SSAValue, bias: SSAValue) -> tuple[SSAValue, ...]:
-    """The three projections with their parts of one bias."""
-    sizes = [dims_of(t)[-1].static_value for t in (q, k, v)]
-    if None in sizes:
-        raise n.unsupported("the widths of its projections are not known")
-    parts = n.op("split", bias, n.constant(sizes), axis=0, results=3).results
+    """The projections with their parts of one bias; those that are split into heads have had theirs."""
+    sizes = [dims_of(t)[-1] for t in (q, k, v)]
+    if rank_of(k) == 4:
+        size = n("slice", n("shape", q), n.constant([2]), n.constant([3]))
+        return n("add", q, slice_axis(n, bias, 0, 0, size)), k, v
+    if sizes[0] == sizes[1] == sizes[2]:
+        parts = n.op("split", bias, axis=0, num_outputs=3, results=3).results
+    else:
+        ends = [n("slice", n("shape", t), n.constant([2]), n.constant([3])) for t in (q, k, v)]
+        parts = n.op("split", bias, n("concat", ends, axis=0), axis=0, results=3).results
     return tuple(n("add", t, part) for t, part in zip((q, k, v), parts))
 
 
 @contrib("RotaryEmbedding")
 def _rotary(n: NodeContext) -> Sequence[SSAValue]:
-    if n.attr("is_packed_batching", 0) or n.attr("scale", 1.0) not in (1.0, None):
-        raise n.unsupported("packed batches and scaled positions are not supported")
+    """`scale` and `is_packed_batching` are looked at by no kernel."""
+    n.attr("scale"), n.attr("is_packed_batching")
     x, positions, cos, sin = (n.required(i) for i in range(4))
     rank = known_rank(n, x, 3, 4)
-    heads = n.attr("num_heads", 0) or 0
+    heads, rotated = n.attr("num_heads", 0) or 0, n.attr("rotary_embedding_dim", 0) or 0
     if rank == 3 and not heads:
         width = dims_of(cos)[-1].static_value
         hidden = dims_of(x)[-1].static_value
@@ -136,21 +161,29 @@ def _rotary(n: NodeContext) -> Sequence[SSAValue]:
         length = extent(n, given, 2)
         steps = n("range", n.constant(0), length, n.constant(1))
         positions = n("unsqueeze", n("add", steps, n("cast", positions, to=int64)), n.constant([0]))
-    out = rotate(n, given, positions, cos, sin, bool(n.attr("interleaved", 0)))
+    out = rotate(n, given, positions, cos, sin, bool(n.attr("interleaved", 0)), rotated)
     if rank == 4:
         return [out]
     return [n("reshape", n("transpose", out, perm=(0, 2, 1, 3)), n.constant([0, 0, -1]))]
 
 
 def rotate(
-    n: NodeContext, x: SSAValue, positions: SSAValue, cos: SSAValue, sin: SSAValue, interleaved: bool
+    n: NodeContext,
+    x: SSAValue,
+    positions: SSAValue,
+    cos: SSAValue,
+    sin: SSAValue,
+    interleaved: bool,
+    rotated: int = 0,
 ) -> SSAValue:
     """Pairs of elements of [B, N, S, D] turned by the angles of their positions, [B, S] or [1, S].
 
     A pair are the elements i and i + R/2 of the first R, or neighbours if `interleaved`; `cos` and `sin` have R/2
-    columns, and what follows the first R stays.
+    columns, and what follows the first R stays. Where the tables do not say what R is, it is `rotated`, or all.
     """
     half, width = dims_of(cos)[-1].static_value, dims_of(x)[-1].static_value
+    if half is None and (rotated or width is not None):
+        half = (rotated or width or 0) // 2
     if half is None or width is None:
         raise n.unsupported("the width of its heads or of its table is not known")
     if 2 * half > width:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from xdsl.ir import SSAValue
 
 from sardonyx.dialects.attributes import dims_of, dtype_of
-from sardonyx.dialects.dtypes import DTYPES, float32
-from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.dtypes import float32
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.adapters.contrib_matmul import transposed
 from sardonyx.frontend.onnx.contrib import contrib
@@ -108,6 +106,21 @@ def _global_average_pool(n: NodeContext) -> Sequence[SSAValue]:
     return [quantized(n, _channels(n, out, True) if moved else out, 3, n.required(0))]
 
 
+@contrib("QLinearConv")
+def _conv(n: NodeContext) -> Sequence[SSAValue]:
+    """That of ai.onnx, where channels may be last (those of the weights are not); zero points may be left out."""
+    x, w, moved = n.required(0), n.required(3), bool(n.attr("channels_last", 0))
+    zeros = {i: n.input(i) for i in (2, 5, 7)}
+    for index, like in ((2, x), (5, w), (7, x)):
+        zeros[index] = n.constant(0, dtype_of(like)) if zeros[index] is None else zeros[index]
+    names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    out = n(
+        "qlinear_conv", _channels(n, x, False) if moved else x, n.required(1), zeros[2], w, n.required(4), zeros[5],
+        n.required(6), zeros[7], n.input(8), **{name: n.attr(name) for name in names if n.has(name)},
+    )  # fmt: skip
+    return [_channels(n, out, True) if moved else out]
+
+
 @contrib("NhwcMaxPool")
 def _nhwc_max_pool(n: NodeContext) -> Sequence[SSAValue]:
     out = n("max_pool", _channels(n, n.required(0), False), **_pool_attributes(n))
@@ -181,45 +194,3 @@ def _qgemm(n: NodeContext) -> Sequence[SSAValue]:
         scale = n("mul", scale, n.constant(alpha, float32))
     out = n("mul", n("cast", whole, to=float32), scale)
     return [out if y_scale is None else quantized(n, out, 7, n.required(0))]
-
-
-@contrib("MatMulNBits")
-def _matmul_nbits(n: NodeContext) -> Sequence[SSAValue]:
-    """A product with weights of a few bits in blocks along K, each with a scale and a zero point.
-
-    The packed bytes become a constant [N, K] of such integers, dequantised in blocks; what is no constant stays opaque.
-    """
-    a, packed, scales, zeros, order, bias = (n.input(i) for i in range(6))
-    if a is None or packed is None or scales is None:
-        raise InvalidArgumentError("its A, B or scales are missing")
-    k, count, bits, block = n.attr("K"), n.attr("N"), n.attr("bits", 4), n.attr("block_size")
-    if order is not None or not isinstance(packed.owner, ConstantOp) or bits not in (2, 4, 8):
-        raise n.unsupported("reordered weights, weights that are computed, and other widths are not supported")
-    if not k or not count or not block or k < 1 or count < 1 or block < 16 or block & (block - 1):
-        raise InvalidArgumentError(f"its K is {k}, its N {count}, its block_size {block}")
-    blocks, dtype = -(-k // block), DTYPES[f"uint{bits}"]
-    whole = _unpacked(packed.owner, bits, (count, blocks * block), "B")[:, :k]
-    if zeros is None:
-        zero = np.full((count, blocks), 1 << (bits - 1), np.uint8)
-    elif isinstance(zeros.owner, ConstantOp) and dtype_of(zeros).is_integer:
-        per_row = -(-blocks * bits // 8) * 8 // bits
-        zero = _unpacked(zeros.owner, bits, (count, per_row), "zero_points")[:, :blocks]
-    else:
-        raise n.unsupported("zero points that are computed or floats are not supported")
-    weights = n.constant(np.ascontiguousarray(whole), dtype)
-    shape = n.constant([count, blocks])
-    real_weights = n(
-        "dequantize_linear", weights, n("reshape", scales, shape), n.constant(np.ascontiguousarray(zero), dtype),
-        axis=1, block_size=block,
-    )  # fmt: skip
-    out = n("matmul", a, n("transpose", real_weights, perm=(1, 0)))
-    return [out if bias is None else n("add", out, bias)]
-
-
-def _unpacked(op: ConstantOp, bits: int, shape: tuple[int, int], what: str) -> Any:
-    """Integers of a few bits out of bytes, the low ones first, as uint8."""
-    raw = np.asarray(op.array()).reshape(-1).view(np.uint8)
-    if raw.size * 8 != shape[0] * shape[1] * bits:
-        raise InvalidArgumentError(f"its {what} has {raw.size} bytes, {shape[0] * shape[1] * bits // 8} are needed")
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return ((raw[:, None] >> shifts) & ((1 << bits) - 1)).reshape(shape)

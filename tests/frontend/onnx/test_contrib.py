@@ -67,7 +67,14 @@ def test_products() -> None:
     agree("FusedMatMul", {"a": a, "b": b.swapaxes(1, 2).copy()}, transB=1, alpha=2.0)
     agree("FusedGemm", {"a": a[0], "b": b[0], "c": sample(5)}, activation="Relu", alpha=0.5)
     agree("FusedGemm", {"a": a[0], "b": b[0]}, activation="LeakyRelu", activation_alpha=0.125)
-    stays_opaque("FusedMatMul", {"a": a, "b": b}, transBatchA=1)
+    rows_first = np.ascontiguousarray(a.transpose(1, 0, 2)), np.ascontiguousarray(b.transpose(1, 0, 2))
+    agree("FusedMatMul", {"a": rows_first[0], "b": rows_first[1]}, transBatchA=1, transBatchB=1)
+    agree("FusedMatMul", {"a": np.ascontiguousarray(a.transpose(2, 0, 1)), "b": b}, transBatchA=1, transA=1)
+    agree("FusedGemm", {"a": a[0], "b": b[0]}, activation="ScaledTanh", activation_alpha=0.5, activation_beta=2.0)
+    agree("FusedGemm", {"a": a[0], "b": b[0]}, activation="ParametricSoftplus", activation_alpha=0.5,
+          activation_beta=2.0)  # fmt: skip
+    stays_opaque("FusedMatMul", {"a": a, "b": b}, of_tomorrow=1)
+    stays_opaque("FusedMatMul", {"a": a, "b": b, "c": b})
 
 
 def test_convolutions() -> None:
@@ -163,7 +170,8 @@ def test_multi_head_attention() -> None:
     agree("MultiHeadAttention", whole, num_heads=N, unidirectional=1)
     past = {"_b": 0, "_m": 0, "_e": 0, "pk": sample(B, N, 5, D), "pv": sample(B, N, 5, D)}
     agree("MultiHeadAttention", whole | past, "y k2 v2", num_heads=N)
-    stays_opaque("MultiHeadAttention", {"q": sample(B, S, N, 3, D)}, num_heads=N)
+    own = {"q": q[:, :1].copy(), "k": k[:, :1].copy(), "v": v[:, :1].copy()}
+    stays_opaque("MultiHeadAttention", own | past | {"len": np.array([2], "i4")}, num_heads=N)
 
 
 @pytest.mark.parametrize("interleaved", [0, 1])
@@ -225,4 +233,4 @@ def test_group_query_attention_options() -> None:
     gqa(3, None, [2, 2], 3, softcap=2.0, scale=0.7)
     keys = {"k": sample(B, 3, WIDE), "v": sample(B, 3, WIDE), "_p": 0, "_v": 0, "len": np.array([2, 2], "i4")}
     feeds = {"q": sample(B, 3, N * WIDE), **keys, "total": np.array(3, "i4")}
-    stays_opaque("GroupQueryAttention", feeds, num_heads=N, kv_num_heads=KV, smooth_softmax=1)
+    stays_opaque("GroupQueryAttention", feeds, num_heads=N, kv_num_heads=KV, sliding_window_cache=1)

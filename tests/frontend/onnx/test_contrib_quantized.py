@@ -154,7 +154,42 @@ def test_matmul_nbits(bits: int, zeros: bool) -> None:
         feeds["z"] = packed(RNG.integers(0, 1 << bits, (n, per_row)), bits)
     options: dict[str, Any] = {"K": k, "N": n, "bits": bits, "block_size": block}
     agree("MatMulNBits", feeds, rtol=2e-4, weights="b s z", **options)
-    stays_opaque("MatMulNBits", feeds, **options)
+    agree("MatMulNBits", feeds, rtol=2e-4, **options)  # unpacked when it runs
+    if bits == 4 and not zeros:
+        floats = feeds | {"z": RNG.uniform(0, 15, (n, blocks)).astype("f4")}
+        agree("MatMulNBits", floats, rtol=2e-4, weights="b s z", **options)
+        groups = feeds | {"_z": 0, "g": RNG.permutation(np.arange(blocks * block) // block).astype("i4")}
+        agree("MatMulNBits", groups, rtol=2e-4, weights="b s g", **options)
+        stays_opaque("MatMulNBits", feeds, weight_prepacked=1, **options)
+
+
+def test_convolutions() -> None:
+    x, w = bytes_of(1, 3, 6, 6), weights_of(4, 3, 3, 3)
+    per_channel = {"sw": np.linspace(0.01, 0.05, 4, dtype="f4"), "zw": np.zeros(4, "i1")}
+    base = {"x": x, "sx": number(0.02), "zx": zero(120), "w": w, **per_channel, "sy": number(0.3), "zy": zero(110)}
+    names = "sx zx w sw zw sy zy b"
+    agree("QLinearConv", base, steps=1, weights=names)
+    last = base | {"x": bytes_of(1, 6, 6, 3), "b": RNG.integers(-500, 500, 4).astype("i4")}
+    agree("QLinearConv", last, steps=1, weights=names, channels_last=1, pads=[1, 1, 1, 1], strides=[2, 2])
+    grouped = base | {"x": bytes_of(1, 4, 6, 6), "w": weights_of(4, 2, 3, 3)}
+    agree("QLinearConv", grouped, steps=1, weights=names, group=2, auto_pad="SAME_UPPER")
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_embeddings(mask: bool) -> None:
+    tables = {
+        "word": bytes_of(9, 8),
+        "place": bytes_of(6, 8),
+        "kind": bytes_of(2, 8),
+        "g": bytes_of(8),
+        "b": bytes_of(8),
+    }
+    scales = {f"{k}_s": number(v) for k, v in zip(tables, (0.02, 0.01, 0.03, 0.01, 0.02))}
+    zeros = {f"{k}_z": zero(v) for k, v in zip(tables, (120, 130, 110, 100, 128))}
+    ids, kinds = RNG.integers(0, 9, (2, 3)).astype("i4"), RNG.integers(0, 2, (2, 3)).astype("i4")
+    feeds = {"ids": ids, "kinds": kinds, **tables, ("m" if mask else "_m"): np.array([[1, 1, 0], [1, 1, 1]], "i4")}
+    names = " ".join((*tables, *scales, *zeros))
+    agree("QEmbedLayerNormalization", feeds | scales | zeros, "y count", rtol=1e-4, weights=names, epsilon=1e-5)
 
 
 @pytest.mark.parametrize("mask", [False, True])

@@ -313,6 +313,16 @@ def test_malformed_graphs_are_refused_by_name():
 # ---- functions and unknown operators
 
 
+def test_a_body_that_onnx_cannot_make_is_refused_by_name():
+    """SequenceMap's is made by ONNX's own code, which wants sequences."""
+    mapped = helper.make_node("SequenceMap", ["x"], ["y"], name="each", body=graph(
+        [node("Neg", "a", "b")], [info("a", [2])], [info("b", [2])]
+    ))  # fmt: skip
+    made = model([mapped], [info("x", [2])], [info("y", [2])])
+    with pytest.raises(sx.SardonyxError, match=r"node 'each' \(SequenceMap\): ONNX has no body of it"):
+        sx.OnnxModel.from_proto(made).compile()
+
+
 def test_functions_with_bodies_attributes_and_opsets_of_their_own():
     opset = [helper.make_opsetid("", 13), helper.make_opsetid("loc", 1)]
     leaf = helper.make_function(
