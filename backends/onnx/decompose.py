@@ -255,13 +255,17 @@ def _reduce(op: SxOp, b: Expansion, opset: int) -> Values:
 # ---- normalisation
 
 
-def _normalized(b: Expansion, x: SSAValue, axes: Sequence[int], epsilon: float) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """(x - mean) / sqrt(var + epsilon) over the axes, the mean, and the inverse deviation."""
+def _normalized(
+    b: Expansion, x: SSAValue, axes: Sequence[int], epsilon: float, inverted: bool = False
+) -> tuple[SSAValue, SSAValue, SSAValue | None]:
+    """(x - mean) / sqrt(var + epsilon) over the axes, the mean, and, if that is wanted, the inverse deviation."""
     at = b.constant(axes, int64)
     mean = b("reduce_mean", x, at)
     centred = b("sub", x, mean)
     variance = b("reduce_mean", b("mul", centred, centred), at)
     deviation = b("sqrt", b("add", variance, b.constant(epsilon, dtype_of(x))))
+    if not inverted:
+        return b("div", centred, deviation), mean, None
     inverse = b("reciprocal", deviation)
     return b("mul", centred, inverse), mean, inverse
 
@@ -274,7 +278,8 @@ def _layer_norm(op: SxOp, b: Expansion, opset: int) -> Values:
     dtype, stash = dtype_of(x), _stash(op, dtype_of(x))
     total = len(dims_of(x))
     axes = range(op.attr("axis") % total, total)
-    y, mean, inverse = _normalized(b, b.cast(x, stash), axes, op.attr("epsilon"))
+    is_read = bool(list(op.results[2].uses))
+    y, mean, inverse = _normalized(b, b.cast(x, stash), axes, op.attr("epsilon"), inverted=is_read)
     y = b.cast(y, dtype)
     if scale is not None:
         y = b("mul", y, scale)
