@@ -47,10 +47,11 @@ DEFAULT_PIPELINE = (
 """What `optimize()` runs when it is given nothing."""
 
 SIMPLIFY_PIPELINE = (
-    f"{DEFAULT_PIPELINE},fold-affine,simplify,fold-constants,cse,"
+    f"{DEFAULT_PIPELINE},recognize-norms,recognize-gelu,fold-affine,simplify,fold-constants,cse,"
     "compose-transposes,fold-constants,join-reshapes,remove-dead-nodes"
 )
-"""The default pipeline, and scales and batch norms folded into weights (which reassociates): as few ops as can be."""
+"""The default pipeline, composite forms as one op, and scales and batch norms folded into weights (which reassociates):
+as few ops as can be."""
 
 PIPELINES = {"default": DEFAULT_PIPELINE, "optimize": SIMPLIFY_PIPELINE}
 """Pipelines that a pipeline's text can name as if they were passes."""
