@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from sardonyx.frontend.verify.observe import Step, Trace
+from sardonyx.frontend.verify.observe import Plan, Step, Trace
 
 REGION = 8
 """How many values of a region may be its end, on either side."""
@@ -61,9 +61,9 @@ def align(source: Trace, model: Trace, wanted: Sequence[int]) -> Alignment:
     return _Aligner(source, model, wanted).run()
 
 
-def value_hashes(trace: Trace, by_name: bool, given: Mapping[int, str]) -> list[str]:
+def value_hashes(trace: Trace | Plan, by_name: bool, given: Mapping[int, str]) -> list[str]:
     """A hash for each value, of how it is computed; those that are given count as they are."""
-    found = [""] * len(trace.prints)
+    found = [""] * len(trace.names)
     for place, number in enumerate(trace.inputs):
         found[number] = f"input {trace.names[number] if by_name else place}"
     for step in trace.steps:
@@ -73,6 +73,12 @@ def value_hashes(trace: Trace, by_name: bool, given: Mapping[int, str]) -> list[
     return found
 
 
+def same_inputs(a: Trace | Plan, b: Trace | Plan) -> bool:
+    """Whether the inputs have the same names; else they correspond by their order."""
+    names = [{t.names[n] for n in t.inputs} for t in (a, b)]
+    return names[0] == names[1]
+
+
 def _step_hash(step: Step, reads: Sequence[str]) -> str:
     return hashlib.blake2b("|".join([step.digest, *reads]).encode(), digest_size=16).hexdigest()
 
@@ -80,8 +86,7 @@ def _step_hash(step: Step, reads: Sequence[str]) -> str:
 class _Aligner:
     def __init__(self, source: Trace, model: Trace, wanted: Sequence[int]) -> None:
         self.source, self.model = source, model
-        names = [{t.names[n] for n in t.inputs} for t in (source, model)]
-        self.by_name = names[0] == names[1]
+        self.by_name = same_inputs(source, model)
         self.in_source = value_hashes(source, self.by_name, {})
         self.of_hash = {h: n for n, h in reversed(list(enumerate(self.in_source)))}
         self.given: dict[int, str] = {}

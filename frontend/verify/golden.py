@@ -23,7 +23,7 @@ from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.verify.executions import executions
 from sardonyx.frontend.verify.inputs import Case, read_arrays, write_arrays
 from sardonyx.frontend.verify.locate import Culprit, locate, maker_of
-from sardonyx.frontend.verify.observe import Fingerprint, Step, Trace, observe
+from sardonyx.frontend.verify.observe import Fingerprint, Plan, Step, Trace, observe
 from sardonyx.frontend.verify.sources import feeds_for, file_digest
 from sardonyx.frontend.verify.tolerance import Difference, Limits, compare_outputs
 from sardonyx.frontend.verify.verify import Verification
@@ -181,7 +181,7 @@ class Golden:
             arrays = graph.bind_inputs("check", feeds_for(graph, case.feeds))
         except SardonyxError:
             return None
-        now = observe(graph.module, arrays, graph.output_names())
+        now = observe(Plan.of(graph.module, graph.output_names()), arrays)
         dropped = [] if now.failed else [n for n in bad if n not in now.outputs]
         if dropped and dropped[0] in self.trace.outputs:
             maker = maker_of(self.trace, dropped[0], "made")
@@ -201,7 +201,7 @@ def freeze(verification: Verification, model: str | os.PathLike[str]) -> Golden:
     graph = OnnxModel.open(model).compile()
     cases = tuple(case for case, _ in verification.records)
     arrays = graph.bind_inputs("freeze", feeds_for(graph, cases[0].feeds))
-    trace = observe(graph.module, arrays, graph.output_names())
+    trace = observe(Plan.of(graph.module, graph.output_names()), arrays)
     about = {
         "model": Path(model).name,
         "model_sha256": file_digest(model),

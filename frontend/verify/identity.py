@@ -33,10 +33,10 @@ def node_digest(op: Operation, describe: Callable[[SSAValue], str]) -> str:
         for region in inner.regions:
             digest.update(b"{")
             for block in region.blocks:
-                local.update((argument, f"%{len(local) + i}") for i, argument in enumerate(block.args))
+                local.update({argument: f"%{len(local) + i}" for i, argument in enumerate(block.args)})
                 for nested in block.ops:
                     feed(nested)
-                    local.update((result, f"%{len(local) + i}") for i, result in enumerate(nested.results))
+                    local.update({result: f"%{len(local) + i}" for i, result in enumerate(nested.results)})
             digest.update(b"}")
 
     feed(op)

@@ -11,6 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from sardonyx.backends.onnx.names import node_name
 from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.module import main_function
 from sardonyx.dialects.sx.constant import ConstantOp
@@ -113,64 +114,125 @@ class Trace:
     results: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
 
-def observe(module: ModuleOp, arrays: Sequence[Any], output_names: Sequence[str]) -> Trace:
+@dataclass(frozen=True)
+class Plan:
+    """What a run of a graph will do, before it has inputs.
+
+    Attributes:
+        ops: The operations in order, each with its step; constants have none.
+        steps, names, inputs, outputs: As in a `Trace`.
+        results: The values that the graph returns.
+        numbers: Each value's number.
+    """
+
+    ops: tuple[tuple[Operation, Step | None], ...]
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+    inputs: tuple[int, ...]
+    outputs: dict[str, int]
+    results: Mapping[str, SSAValue]
+    numbers: Mapping[SSAValue, int]
+
+    @staticmethod
+    def of(module: ModuleOp, output_names: Sequence[str]) -> Plan:
+        """The plan of a module's main function."""
+        block = main_function(module).body.block
+        known = Names.of(module)
+        numbers: dict[SSAValue, int] = {argument: i for i, argument in enumerate(block.args)}
+        inputs = tuple(numbers.values())
+        constant: dict[SSAValue, str] = {}  # what is computed without the inputs, with the hash of how
+        ops: list[tuple[Operation, Step | None]] = []
+        for op in block.ops:
+            if isinstance(op, ConstantOp):
+                constant[op.output] = constant_digest(op)
+                ops.append((op, None))
+            elif not isinstance(op, func.ReturnOp):
+                step = _step(op, node_name(op.location) or known.nodes.get(op, op.name), numbers, constant)
+                if not step.reads and op.operands and all(o in constant for o in _operands(op)):
+                    constant.update((result, f"{step.digest} {i}") for i, result in enumerate(op.results))
+                numbers.update({result: len(numbers) + i for i, result in enumerate(op.results)})
+                ops.append((op, replace(step, makes=tuple(numbers[r] for r in op.results))))
+        returned = dict(zip(output_names, _returned(block)))
+        outputs = {name: numbers[value] for name, value in returned.items() if value in numbers}
+        names = tuple(known.values.get(value, "") for value in numbers)
+        steps = tuple(step for _, step in ops if step is not None)
+        return Plan(tuple(ops), steps, names, inputs, outputs, returned, numbers)
+
+
+@dataclass
+class Memory:
+    """What one run computed, by hashes of how, for another run on the same inputs.
+
+    Attributes:
+        wanted: The hashes of the values to be kept; None: of all.
+        complete: Whether a run has filled it; then it is only read.
+        prints, values: What is known.
+    """
+
+    wanted: set[str] | None = None
+    complete: bool = False
+    prints: dict[str, Fingerprint | None] = field(default_factory=dict[str, Fingerprint | None])
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def observe(
+    plan: Plan, arrays: Sequence[Any], hashes: Sequence[str] | None = None, memory: Memory | None = None
+) -> Trace:
     """Run a graph by the reference on its inputs in order, and note every value. A value is dropped after its last use.
 
     What goes wrong in a node ends the run; the trace says where.
+
+    Args:
+        plan: Of the graph.
+        arrays: The inputs, in order.
+        hashes: Of the values by number, with which `memory` is read and filled.
+        memory: What is known of other runs on these inputs: nodes whose results are in it are not run again.
     """
-    block = main_function(module).body.block
-    known = Names.of(module)
-    numbers: dict[SSAValue, int] = {}
-    prints: list[Fingerprint | None] = []
-    names: list[str] = []
-
-    def note(value: SSAValue, content: Any) -> int:
-        numbers[value] = len(prints)
-        prints.append(Fingerprint.of(content))
-        names.append(known.values.get(value, ""))
-        return numbers[value]
-
+    prints: list[Fingerprint | None] = [None] * len(plan.names)
     ctx = EvalContext()
-    for argument, array in zip(block.args, arrays, strict=True):
-        ctx.values[argument] = array
-        note(argument, array)
-    inputs = tuple(range(len(prints)))
-    last_use = _last_uses(block.ops)
-    constant: dict[SSAValue, str] = {}
-    """What is computed without the inputs, with the hash of how."""
-    steps: list[Step] = []
+    by_number = {number: value for value, number in plan.numbers.items()}
+    for number, array in zip(plan.inputs, arrays, strict=True):
+        ctx.values[by_number[number]] = array
+        prints[number] = Fingerprint.of(array)
+    last_use = _last_uses([op for op, _ in plan.ops])
+    kept = set(plan.results.values())
     failed: tuple[Step, str] | None = None
-    outputs: dict[str, int] = {}
-    results: dict[str, Any] = {}
-    for op in block.ops:
-        if isinstance(op, func.ReturnOp):
-            outputs = {n: numbers[v] for n, v in zip(output_names, op.operands) if v in numbers}
-            results = {n: ctx.values[v] for n, v in zip(output_names, op.operands)}
-            break
-        step = None if isinstance(op, ConstantOp) else _step(op, known.nodes.get(op, op.name), numbers, constant)
-        try:
-            evaluate_op(op, ctx)
-        except SardonyxError as error:
-            failed = (step or Step(op.name, op.name, _origin(op), (), ())), error.message
-            break
-        if isinstance(op, ConstantOp):
-            constant[op.output] = constant_digest(op)
-        elif step is not None:
-            if not step.reads and op.operands and all(o in constant for o in _operands(op)):
-                constant.update((result, f"{step.digest} {i}") for i, result in enumerate(op.results))
-            made = tuple(note(result, ctx.values[result]) for result in op.results)
-            steps.append(replace(step, makes=made))
+    ran: list[Step] = []
+    for op, step in plan.ops:
+        made = () if step is None or hashes is None or memory is None else [hashes[n] for n in step.makes]
+        if memory is not None and memory.complete and made and all(h in memory.prints for h in made):
+            for result, number, digest in zip(op.results, step.makes if step is not None else (), made):
+                prints[number] = memory.prints[digest]
+                if digest in memory.values:
+                    ctx.values[result] = memory.values[digest]
+        else:
+            try:
+                evaluate_op(op, ctx)
+            except SardonyxError as error:
+                culprit = Step(op.name, op.name, _origin(op), (), ()) if step is None else replace(step, makes=())
+                failed = culprit, error.message
+                break
+            for place, number in enumerate(step.makes if step is not None else ()):
+                content = ctx.values[op.results[place]]
+                prints[number] = Fingerprint.of(content)
+                if memory is not None and made and not memory.complete:
+                    memory.prints[made[place]] = prints[number]
+                    if memory.wanted is None or made[place] in memory.wanted:
+                        memory.values[made[place]] = content
+        if step is not None:
+            ran.append(step)
         for value in last_use.get(op, ()):
-            ctx.values.pop(value, None)
-    for value in block.args:
-        for name, output in zip(output_names, _returned(block)):
-            if output is value:
-                outputs.setdefault(name, numbers[value])
-    return Trace(tuple(steps), tuple(prints), tuple(names), inputs, outputs, failed, results)
+            if value not in kept:
+                ctx.values.pop(value, None)
+    if memory is not None and failed is None:
+        memory.complete = True
+    results = {} if failed is not None else {n: ctx.values[v] for n, v in plan.results.items()}
+    outputs = {} if failed is not None else plan.outputs
+    return Trace(tuple(ran), tuple(prints), plan.names, plan.inputs, outputs, failed, results)
 
 
 def _step(op: Operation, name: str, numbers: Mapping[SSAValue, int], constant: Mapping[SSAValue, str]) -> Step:
-    """A node before it ran."""
+    """A node of the plan, without what it makes."""
     reads = [o for o in dict.fromkeys(_operands(op)) if o in numbers and o not in constant]
     places = {value: f"<{i}>" for i, value in enumerate(reads)}
     digest = node_digest(op, lambda value: places.get(value) or constant[value])

@@ -18,6 +18,7 @@ from sardonyx.errors import ExecutionError, InvalidArgumentError, SardonyxError
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.verify.inputs import Feeds, load_cases, read_arrays
+from sardonyx.frontend.verify.observe import Memory
 
 Outputs = Mapping[str, Any]
 
@@ -32,6 +33,8 @@ class Source:
         run: Gives the outputs for inputs by name: by name, or in the model's order. Raises `ExecutionError`.
         graph: Its graph, where it has one: differences are then traced to a node.
         digest: The hash of what it is made of; None where that is not known (a function in memory).
+        memories: What its graph computed, by the identity of the inputs, for those who verify many models against one
+            source on the same inputs; None: nothing is kept from one verification to the next.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Source:
     run: Callable[[Feeds], Outputs | Sequence[Any]]
     graph: ModelGraph | None = None
     digest: str | None = None
+    memories: dict[int, Memory] | None = None
 
 
 def source_of(given: Any, input_names: Sequence[str]) -> Source:

@@ -16,11 +16,12 @@ from sardonyx.dialects.types import is_tensor
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
+from sardonyx.frontend.verify.align import same_inputs, value_hashes
 from sardonyx.frontend.verify.bindings import bindings_of, fixed_dims, free_dims, frozen_dims, parse_dims
 from sardonyx.frontend.verify.executions import Execution, executions
 from sardonyx.frontend.verify.inputs import Case, cases_of_generator, generate, load_cases
 from sardonyx.frontend.verify.locate import Culprit, locate, maker_of
-from sardonyx.frontend.verify.observe import Trace, observe
+from sardonyx.frontend.verify.observe import Memory, Plan, Trace, observe
 from sardonyx.frontend.verify.probe import locate_execution
 from sardonyx.frontend.verify.sources import Outputs, Source, feeds_for, graph_source, plain, source_of
 from sardonyx.frontend.verify.tolerance import KIND_ORDER, Difference, Limits, Tolerance, compare, compare_outputs
@@ -306,6 +307,8 @@ class _Checker:
     tell: Callable[[str], None]
     worst: Worst | None = None
     traces: dict[ModelGraph, Trace | None] = field(default_factory=dict)
+    plans: dict[ModelGraph, Plan] = field(default_factory=dict)
+    memory: Memory | None = None
     records: list[tuple[Case, Mapping[str, Any]]] = field(default_factory=list)
 
     def check(self, case: Case) -> list[CaseResult]:
@@ -325,6 +328,7 @@ class _Checker:
         found: list[CaseResult] = []
         reference_fails = False
         self.traces.clear()
+        self.memory = None
         for execution in self.kept:
             self.tell(f"{execution.name} on {case.origin} {sizes}".rstrip())
             result = self._compare(execution, case, expected, names, reference_fails)
@@ -426,6 +430,9 @@ class _Checker:
     def _trace(self, graph: ModelGraph, case: Case) -> Trace | None:
         """What the nodes of a graph compute on the inputs; several executions may ask for it."""
         if graph not in self.traces:
+            other = self.source.graph
+            if other is not None and other is not graph and other not in self.traces:
+                self.traces[other] = self._observed(other, case)  # the first: the model takes from it what is the same
             self.traces[graph] = self._observed(graph, case)
         return self.traces[graph]
 
@@ -434,4 +441,27 @@ class _Checker:
             arrays = graph.bind_inputs("verify", feeds_for(graph, case.feeds))
         except SardonyxError:
             return None
-        return observe(graph.module, arrays, graph.output_names())
+        other = self.source.graph
+        if other is None or other is self.graph:
+            return observe(self._plan(graph), arrays)
+        plans = self._plan(other), self._plan(self.graph)
+        by_name = same_inputs(*plans)
+        hashes = [value_hashes(p, by_name, {}) for p in plans]
+        if self.memory is None:
+            kept = None if self.source.memories is not None else _borrowed(*plans, *hashes)
+            self.memory = Memory(kept)
+            if self.source.memories is not None and by_name:
+                self.memory = self.source.memories.setdefault(id(case.feeds), self.memory)
+        return observe(self._plan(graph), arrays, hashes[graph is self.graph], self.memory)
+
+    def _plan(self, graph: ModelGraph) -> Plan:
+        if graph not in self.plans:
+            self.plans[graph] = Plan.of(graph.module, graph.output_names())
+        return self.plans[graph]
+
+
+def _borrowed(source: Plan, model: Plan, theirs: Sequence[str], ours: Sequence[str]) -> set[str]:
+    """The hashes of the source's values that the model's other nodes read, or that it gives."""
+    known = set(theirs)
+    read = {ours[r] for s in model.steps if not all(ours[m] in known for m in s.makes) for r in s.reads}
+    return (read | {ours[n] for n in model.outputs.values()}) & known

@@ -97,12 +97,12 @@ def test_native_code_that_leaves_the_reference_is_traced_to_its_node(
     found = verify(numpy_net, good, dims=["batch=2", "seq=3"], only=["native"])
     assert found.ok  # native code is right
     from sardonyx.frontend.graph import ModelGraph
-    from sardonyx.frontend.verify.observe import observe
+    from sardonyx.frontend.verify.observe import Plan, observe
     from sardonyx.frontend.verify.probe import locate_execution
 
     graph: ModelGraph = sx.OnnxModel.open(good).compile()
     feeds = {"x": np.random.default_rng(0).standard_normal((2, 3, 8), np.float32)}
-    trace = observe(graph.module, graph.bind_inputs("test", feeds), graph.output_names())
+    trace = observe(Plan.of(graph.module, graph.output_names()), graph.bind_inputs("test", feeds))
     culprit = locate_execution(graph, "native", [], feeds, trace, ["y"])
     assert culprit is not None and culprit.node == "join"
 
