@@ -202,6 +202,11 @@ _AXES_FIRST = {"sx.squeeze": 1, "sx.unsqueeze": 1, "sx.cumsum": 1}
 
 def _roles(argument: SSAValue) -> Iterator[Role]:
     """What the readers of an argument want of it, the nearest first."""
+    return (role for _, _, role in _uses(argument))
+
+
+def _uses(argument: SSAValue) -> Iterator[tuple[SxOp, str, Role]]:
+    """The readers that want something of an argument, with the operand's name and what they want; the nearest first."""
     seen: set[SSAValue] = set()
     queue: list[SSAValue] = [argument]
     while queue:
@@ -216,9 +221,34 @@ def _roles(argument: SSAValue) -> Iterator[Role]:
             name = _slot_name(op, use.index)
             role = _role(op, name)
             if role is not None:
-                yield role
+                yield op, name, role
             elif op.name in PASSES_ON and name in ("input", "data", "x", "inputs", "on_true", "on_false", "operand"):
                 queue.extend(op.results)
+
+
+def integers_for(
+    argument: SSAValue, shape: tuple[int, ...], bindings: Mapping[str, int], rng: np.random.Generator
+) -> Array | None:
+    """Integers that all readers of an argument can use, none of them counted from the end; None where they take any.
+
+    Frameworks refuse negative indices that ONNX allows, so that there are none.
+    """
+    found: Array | None = None
+    for op, name, role in _uses(argument):
+        made = role(shape, bindings, rng) if found is None else None
+        if made is not None and np.shape(made) == shape:
+            found = np.asarray(made)
+        extent = _indexed_extent(op, name, bindings)
+        if found is not None and extent:
+            found = found % extent
+    return found
+
+
+def _indexed_extent(op: SxOp, name: str, bindings: Mapping[str, int]) -> int | None:
+    """How many elements an operand of indices chooses from, where that is one number."""
+    if name != "indices" or op.name not in ("sx.gather", "sx.gather_elements", "sx.scatter_elements"):
+        return None
+    return _extent(op, op.operands[0], op.attr("axis") or 0, bindings)
 
 
 def _slot_name(op: SxOp, index: int) -> str:

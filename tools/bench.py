@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import io
 from typing import Any, TextIO
 
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_FAILURE, EXIT_OK
-from sardonyx.tools.verify_options import load_inputs
+from sardonyx.tools.objects import UserFiles
 
 EPILOG = """examples:
   sardonyx bench model.onnx
@@ -38,7 +37,7 @@ def run(options: Any, stdout: TextIO) -> int:
     from sardonyx.tools.measure import measure
 
     graph = OnnxModel.open(options.file).compile()
-    case = cases_of(graph, load_inputs(options.inputs, io.StringIO()), options.dim, options.seed)[0]
+    case = cases_of(graph, UserFiles().inputs(options.inputs), options.dim, options.seed)[0]
     with Progress(options.json) as progress:
         progress("measuring")
         found = measure(options.file, case.feeds, options.seconds, options.rounds, options.threads)

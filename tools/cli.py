@@ -96,7 +96,8 @@ def run(args: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         parser.print_help(stderr)
         return EXIT_USAGE
     try:
-        return importlib.import_module(COMMANDS[options.command][0]).run(options, stdout)
+        with contextlib.redirect_stdout(stderr):  # what users' files print is not the result
+            return importlib.import_module(COMMANDS[options.command][0]).run(options, stdout)
     except BrokenPipeError:
         return EXIT_OK  # the reader had enough
     except KeyboardInterrupt:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import io
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
+from sardonyx.tools.objects import UserFiles
 from sardonyx.tools.verify_options import add_verify_options, verify_arguments
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def run(options: Any, stdout: TextIO) -> int:
     if not options.structure and not structure.equal:
         with Progress(options.json) as progress:
             try:
-                arguments = verify_arguments(options, io.StringIO())
+                arguments = verify_arguments(options, UserFiles())
                 arguments["only"] = options.only or ["reference", "onnxruntime"]
                 numbers = verify(options.files[0], options.files[1], progress=progress, **arguments)
             except InvalidArgumentError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any, TextIO
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
+from sardonyx.tools.objects import UserFiles
 from sardonyx.tools.verify_options import add_verify_options, asked_for, verify_arguments
 
 EPILOG = """examples:
@@ -56,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Any, stdout: TextIO) -> int:
     from sardonyx.tools.export_source import open_source
 
-    aside = io.StringIO()
+    files = UserFiles()
     with Progress(options.json) as progress:
         progress("tracing")
-        source = open_source(options, aside)
+        source = open_source(options, files)
         steps: list[list[str]] = []
         warnings = list(source.warnings)
         if options.lint:
@@ -77,7 +77,7 @@ def run(options: Any, stdout: TextIO) -> int:
             ok = _gaps(draft, options.target, steps)
             found = None
             if not options.no_verify:
-                found = _verify(source, draft, options, aside, progress)
+                found = _verify(source, draft, options, files, progress)
                 warnings += [f"'{n}' is no dynamic dim of the model: it is frozen" for n in found.frozen]
                 warnings += _refused(found)
                 passed = sum(r.status == "passed" for r in found.results)
@@ -146,10 +146,10 @@ def _gaps(draft: Path, targets: Sequence[str], steps: list[list[str]]) -> bool:
     return ok
 
 
-def _verify(source: Any, draft: Path, options: Any, aside: TextIO, progress: Progress) -> Any:
+def _verify(source: Any, draft: Path, options: Any, files: UserFiles, progress: Progress) -> Any:
     from sardonyx.frontend.verify.verify import verify
 
-    arguments = verify_arguments(options, aside)
+    arguments = verify_arguments(options, files)
     if not _uses_inputs(source, options):
         arguments["inputs"] = None
     found = verify(source.source, str(draft), progress=progress, **arguments)

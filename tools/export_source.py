@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from sardonyx.errors import InvalidArgumentError
-from sardonyx.tools.objects import is_object, load_object
-from sardonyx.tools.verify_options import load_inputs
+from sardonyx.tools.objects import UserFiles, is_object
 
 
 @dataclass
@@ -38,7 +37,7 @@ class Opened:
     recomputes_semantics: bool = True
 
 
-def open_source(options: Any, output: TextIO) -> Opened:
+def open_source(options: Any, files: UserFiles) -> Opened:
     """Open what the command line names.
 
     Raises:
@@ -46,9 +45,9 @@ def open_source(options: Any, output: TextIO) -> Opened:
     """
     if not is_object(options.source):
         return _of_model(options.source)
-    found = load_object(options.source, output)
+    found = files.load(options.source)
     if any(c.__module__.startswith("torch.nn.") and c.__name__ == "Module" for c in type(found).__mro__):
-        return _of_torch(found, options, output)
+        return _of_torch(found, options, files)
     from sardonyx.frontend.graph import ModelGraph
 
     if isinstance(found, ModelGraph):
@@ -112,7 +111,7 @@ def _of_function(function: Callable[..., Any], options: Any) -> Opened:
     return opened
 
 
-def _of_torch(module: Any, options: Any, output: TextIO) -> Opened:
+def _of_torch(module: Any, options: Any, files: UserFiles) -> Opened:
     from sardonyx.frontend.export import export
     from sardonyx.frontend.verify.sources import source_of
 
@@ -122,7 +121,7 @@ def _of_torch(module: Any, options: Any, output: TextIO) -> Opened:
             hint="give them with --inputs FILE.py:FUNCTION (or .npz, .npy), their dynamic dims with --dynamic",
         )
     names = list(inspect.signature(module.forward).parameters)
-    example = _example(load_inputs(options.inputs, output), names)
+    example = _example(files.inputs(options.inputs), names)
     axes = _dynamic_axes(options.dynamic, example)
     module.eval()
     tensors = {name: _tensor(value) for name, value in example.items()}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import io
 from typing import Any, TextIO
 
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
-from sardonyx.tools.objects import load_source
+from sardonyx.tools.objects import UserFiles
 from sardonyx.tools.verify import print_verification
 from sardonyx.tools.verify_options import add_verify_options, verify_arguments
 
@@ -38,16 +37,17 @@ def run(options: Any, stdout: TextIO) -> int:
 def _freeze(options: Any, stdout: TextIO) -> int:
     from pathlib import Path
 
+    from sardonyx.frontend.onnx.inspect_model import size_text
     from sardonyx.frontend.verify.golden import freeze
     from sardonyx.frontend.verify.verify import verify
 
     if len(options.files) > 2:
         raise InvalidArgumentError("golden freeze takes MODEL, or SOURCE and MODEL")
-    aside = io.StringIO()
+    files = UserFiles()
     *sources, model = options.files
-    source = load_source(sources[0], aside) if sources else None
+    source = files.source(sources[0]) if sources else None
     with Progress(options.json) as progress:
-        found = verify(source, model, progress=progress, **verify_arguments(options, aside))
+        found = verify(source, model, progress=progress, **verify_arguments(options, files))
     if not found.ok:
         if options.json:
             print_json({"ok": False, "verification": found.to_json()}, stdout)
@@ -61,8 +61,9 @@ def _freeze(options: Any, stdout: TextIO) -> int:
     if options.json:
         print_json({"ok": True, "file": target, "cases": len(golden.cases), "about": dict(golden.about)}, stdout)
     else:
-        size = Path(target).stat().st_size
-        stdout.write(f"{target}: {len(golden.cases)} cases of {model}, {size / 1024:.0f} KiB\n")
+        count = len(golden.cases)
+        size = size_text(Path(target).stat().st_size)
+        stdout.write(f"{target}: {count} case{'s' * (count != 1)} of {model}, {size}\n")
     return EXIT_OK
 
 

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any, stdout: TextIO) -> int:
+    from sardonyx.frontend.onnx.inspect_model import size_text
     from sardonyx.frontend.onnx.model import OnnxModel
 
     model = OnnxModel.open(options.file)
@@ -67,7 +68,7 @@ def run(options: Any, stdout: TextIO) -> int:
     if rows:
         print_table(("operator", "before", "after", "change"), rows, stdout, ("before", "after", "change"))
     stdout.write(
-        f"{options.output}: {after.nodes} nodes ({before.nodes} before), weights of {after.weight_bytes} bytes "
-        f"({before.weight_bytes} before)\n"
+        f"{options.output}: {after.nodes} nodes ({before.nodes} before), weights of "
+        f"{size_text(after.weight_bytes)} ({size_text(before.weight_bytes)} before)\n"
     )
     return EXIT_OK

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import html
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_OK
-from sardonyx.tools.verify_options import load_inputs
+from sardonyx.tools.objects import UserFiles
 
 if TYPE_CHECKING:
     from sardonyx.frontend.profile import GraphProfile
@@ -45,7 +44,7 @@ def run(options: Any, stdout: TextIO) -> int:
     from sardonyx.frontend.verify.verify import cases_of
 
     graph = OnnxModel.open(options.file).compile()
-    case = cases_of(graph, load_inputs(options.inputs, io.StringIO()), options.dim, options.seed)[0]
+    case = cases_of(graph, UserFiles().inputs(options.inputs), options.dim, options.seed)[0]
     with Progress(options.json) as progress:
         progress("compiling and running")
         found = graph.profile(dict(case.feeds), runs=options.runs, threads=options.threads)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import io
 from pathlib import Path
 from typing import Any, TextIO
 
 from sardonyx.tools.console import Progress
 from sardonyx.tools.diagnostics import EXIT_OK
-from sardonyx.tools.objects import load_source
+from sardonyx.tools.objects import UserFiles
 from sardonyx.tools.verify_options import add_verify_options, verify_arguments
 
 EPILOG = """examples:
@@ -42,12 +41,12 @@ def run(options: Any, stdout: TextIO) -> int:
 
     if len(options.files) > 2:
         raise InvalidArgumentError("report takes MODEL, or SOURCE and MODEL")
-    aside = io.StringIO()
+    files = UserFiles()
     *sources, model = options.files
-    source = load_source(sources[0], aside) if sources else None
+    source = files.source(sources[0]) if sources else None
     page = Path(options.output) if options.output else Path(model).with_suffix(".report.html")
     with Progress() as progress:
-        arguments = verify_arguments(options, aside)
+        arguments = verify_arguments(options, files)
         document = collect(model, source, arguments, options.target or TARGETS, options.seconds, progress)
     text = page.with_suffix(".md")
     html, markdown = to_html(document).encode(), to_markdown(document).encode()

@@ -8,6 +8,7 @@ from typing import Any
 
 from sardonyx.errors import SardonyxError
 from sardonyx.frontend.graph import ModelGraph
+from sardonyx.frontend.onnx.inspect_model import size_text
 from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.onnx.targets import find_gaps
 from sardonyx.frontend.verify.golden import versions
@@ -67,7 +68,7 @@ def collect(
         Fact("parity", "verified" if found.ok else "not verified", "good" if found.ok else "bad"),
         Fact("opset", str(model.opset)),
         Fact("nodes", str(summary.nodes)),
-        Fact("weights", _bytes(summary.weight_bytes)),
+        Fact("weights", size_text(summary.weight_bytes)),
         Fact("dynamic dims", ", ".join(found.dims) or "none"),
         Fact("executions untested", str(len(found.untested)), "open" if found.untested else "good"),
     )
@@ -89,10 +90,10 @@ def _interface(graph: ModelGraph) -> Table:
 
 
 def _weights(summary: Any) -> list[Block]:
-    rows = tuple((name, _bytes(size)) for name, size in summary.largest)
-    text = f"{summary.initializers} initializers of {_bytes(summary.weight_bytes)}."
+    rows = tuple((name, size_text(size)) for name, size in summary.largest)
+    text = f"{summary.initializers} initializers of {size_text(summary.weight_bytes)}."
     if summary.files:
-        text += " In files: " + ", ".join(f"{f} ({_bytes(n)})" for f, n in summary.files.items()) + "."
+        text += " In files: " + ", ".join(f"{f} ({size_text(n)})" for f, n in summary.files.items()) + "."
     return [text, Table(("the largest", "size"), rows, ("size",))]
 
 
@@ -166,12 +167,3 @@ def _sizes(dims: Any) -> dict[str, Sequence[int]]:
     from sardonyx.frontend.verify.bindings import parse_dims
 
     return dict(dims) if isinstance(dims, dict) else dict(parse_dims(dims or ()))
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} GiB"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import io
 from typing import Any, TextIO
 
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.tools.console import print_json
 from sardonyx.tools.diagnostics import EXIT_OK
-from sardonyx.tools.verify_options import load_inputs
+from sardonyx.tools.objects import UserFiles
 
 EPILOG = """examples:
   sardonyx run model.onnx                                    on generated inputs
@@ -46,8 +45,7 @@ def run(options: Any, stdout: TextIO) -> int:
     from sardonyx.frontend.verify.verify import cases_of
 
     graph = OnnxModel.open(options.file).compile()
-    aside = io.StringIO()
-    cases = cases_of(graph, load_inputs(options.inputs, aside), options.dim, options.seed)
+    cases = cases_of(graph, UserFiles().inputs(options.inputs), options.dim, options.seed)
     execution = executions(graph, options.file, ["cpu"], [options.execution])[0]
     if execution.run is None:
         raise InvalidArgumentError(f"{execution.name} cannot run it: {execution.reason}")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
-from sardonyx.tools.objects import load_source
-from sardonyx.tools.verify_options import add_verify_options, asked_for, load_inputs, metrics_of, verify_arguments
+from sardonyx.tools.objects import UserFiles
+from sardonyx.tools.verify_options import add_verify_options, asked_for, metrics_of, verify_arguments
 
 if TYPE_CHECKING:
     from sardonyx.frontend.verify.verify import CaseResult, Verification
@@ -49,13 +48,13 @@ def run(options: Any, stdout: TextIO) -> int:
         raise InvalidArgumentError("verify takes MODEL, or SOURCE and MODEL", hint="see sardonyx verify --help")
     from sardonyx.frontend.verify.verify import verify
 
-    aside = io.StringIO()  # what users' files print is not the result
+    files = UserFiles()
     *sources, model = options.files
-    source = load_source(sources[0], aside) if sources else None
-    arguments = verify_arguments(options, aside)
+    source = files.source(sources[0]) if sources else None
+    arguments = verify_arguments(options, files)
     with Progress(options.json) as progress:
         found = verify(source, model, progress=progress, **arguments)
-    missed = _missed_metrics(found, options, aside)
+    missed = _missed_metrics(found, options, files)
     if options.save_worst and found.worst is not None:
         _save(options.save_worst, found.worst.arrays())
     ok = found.ok and not missed and not (options.strict and found.untested)
@@ -133,8 +132,8 @@ def _last_line(found: Verification, ok: bool, strict: bool) -> str:
     return f"{'verified' if ok else 'NOT verified'}: {text or 'nothing was tried'}\n"
 
 
-def _missed_metrics(found: Verification, options: Any, aside: TextIO) -> list[str]:
-    bounds = {name: bound for name, (_, bound) in metrics_of(options.metric, aside).items() if bound is not None}
+def _missed_metrics(found: Verification, options: Any, files: UserFiles) -> list[str]:
+    bounds = {name: bound for name, (_, bound) in metrics_of(options.metric, files).items() if bound is not None}
     return [
         f"{name}: {value:.6g} in {result.execution}"
         for result in found.results
@@ -162,12 +161,12 @@ def _check_certificate(options: Any, stdout: TextIO) -> int:
         raise InvalidArgumentError("--certificate names the model itself; give no FILE beside it")
     from sardonyx.frontend.verify.certificate import check_certificate
 
-    aside = io.StringIO()
+    files = UserFiles()
     with Progress(options.json) as progress:
         found, wrong = check_certificate(
             options.certificate,
-            lambda name: load_source(name, aside),
-            lambda name: load_inputs(name, aside),
+            files.source,
+            files.inputs,
             progress,
         )
     if options.json:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import Any
 
 from sardonyx.errors import InvalidArgumentError
-from sardonyx.tools.objects import is_object, load_object
+from sardonyx.tools.objects import UserFiles, is_object
 
 
 def add_verify_options(parser: argparse.ArgumentParser) -> None:
@@ -44,16 +44,16 @@ def add_verify_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of generated inputs (0)")
 
 
-def verify_arguments(options: argparse.Namespace, output: TextIO) -> dict[str, Any]:
+def verify_arguments(options: argparse.Namespace, files: UserFiles) -> dict[str, Any]:
     """The keyword arguments of `verify`."""
     return {
-        "inputs": load_inputs(options.inputs, output),
+        "inputs": files.inputs(options.inputs),
         "dims": options.dim,
         "providers": options.ep or ["cpu"],
         "only": options.only,
         "rtol": options.rtol,
         "atol": options.atol,
-        "metrics": {name: function for name, (function, _) in metrics_of(options.metric, output).items()},
+        "metrics": {name: function for name, (function, _) in metrics_of(options.metric, files).items()},
         "seed": options.seed,
     }
 
@@ -69,15 +69,10 @@ def asked_for(options: argparse.Namespace, inputs: str | None) -> dict[str, Any]
     }
 
 
-def load_inputs(given: str | None, output: TextIO) -> Any:
-    """Inputs as `verify` takes them."""
-    return load_object(given, output) if given is not None and is_object(given) else given
-
-
 Bound = Callable[[float], bool]
 
 
-def metrics_of(texts: list[str], output: TextIO) -> Mapping[str, tuple[Callable[..., Any], Bound | None]]:
+def metrics_of(texts: list[str], files: UserFiles) -> Mapping[str, tuple[Callable[..., Any], Bound | None]]:
     """Metrics by the texts that name them, with their bounds.
 
     Raises:
@@ -92,7 +87,7 @@ def metrics_of(texts: list[str], output: TextIO) -> Mapping[str, tuple[Callable[
                 bound = _bound(text, sign, limit)
         if not is_object(source):
             raise InvalidArgumentError(f"'{source}' names no function", hint="write --metric FILE.py:FUNCTION")
-        found[text] = load_object(source, output), bound
+        found[text] = files.load(source), bound
     return found
 
 

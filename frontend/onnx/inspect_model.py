@@ -56,13 +56,13 @@ class ModelSummary:
             + (f", by {self.producer}" * bool(self.producer)),
             *(f"  input   {text}" for text in self.inputs),
             *(f"  output  {text}" for text in self.outputs),
-            f"  {self.nodes} nodes, {self.initializers} initializers of {_size(self.weight_bytes)}",
+            f"  {self.nodes} nodes, {self.initializers} initializers of {size_text(self.weight_bytes)}",
         ]
         if self.functions:
             lines.append(f"  functions: {', '.join(self.functions)}")
         lines.extend(f"  {count:6d}  {name}" for name, count in self.operators.items())
-        lines.extend(f"  {_size(size):>10}  {name}" for name, size in self.largest)
-        lines.extend(f"  {_size(size):>10}  in {path}" for path, size in self.files.items())
+        lines.extend(f"  {size_text(size):>10}  {name}" for name, size in self.largest)
+        lines.extend(f"  {size_text(size):>10}  in {path}" for path, size in self.files.items())
         return "\n".join(lines)
 
 
@@ -135,10 +135,11 @@ def _type_text(proto: onnx.TypeProto) -> str:
     return f"{name}[{', '.join(dims)}]"
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
+    """A number of bytes for people."""
     size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
-    raise ValueError(f"{count} is no size")
+    return f"{size:.1f} GiB"

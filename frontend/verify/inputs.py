@@ -16,13 +16,13 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.files import write_whole
 from sardonyx.dialects.module import input_names, main_function
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.spec import TensorSpec
-from sardonyx.frontend.verify.bindings import Binding, shape_of
+from sardonyx.frontend.verify.bindings import Binding, dim_name, shape_of
+from sardonyx.passes.check_inputs import integers_for
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
@@ -50,6 +50,7 @@ def generate(module: ModuleOp, specs: Sequence[TensorSpec], binding: Binding, se
     """
     arguments = dict(zip(input_names(module), main_function(module).body.block.args))
     found: dict[str, Array] = {}
+    sizes = _sizes(specs, binding)
     for spec in specs:
         if spec.container is not None:
             raise InvalidArgumentError(
@@ -58,7 +59,7 @@ def generate(module: ModuleOp, specs: Sequence[TensorSpec], binding: Binding, se
             )
         shape = shape_of(spec, binding)
         generator = np.random.default_rng([seed, zlib.crc32(spec.name.encode())])
-        found[spec.name] = _array(spec.name, spec.dtype, shape, arguments.get(spec.name), binding, generator)
+        found[spec.name] = _array(spec.name, spec.dtype, shape, arguments.get(spec.name), sizes, generator)
     return found
 
 
@@ -67,7 +68,7 @@ def _array(
     dtype: DType,
     shape: tuple[int, ...],
     argument: SSAValue | None,
-    binding: Binding,
+    sizes: Binding,
     generator: np.random.Generator,
 ) -> Array:
     if dtype.kind == "s":
@@ -76,79 +77,24 @@ def _array(
     if dtype.kind == "b":
         return np.asarray(generator.integers(0, 2, shape), bool)
     if dtype.kind in "iu":
-        low, high = _integer_range(name, argument, binding)
         bits = dtype.bits - (dtype.kind == "i")
-        return np.asarray(generator.integers(low, min(high, 2**bits - 1) + 1, shape)).astype(dtype.numpy)
+        wanted = None if argument is None else integers_for(argument, shape, sizes, generator)
+        if wanted is None:
+            high = 1 if "mask" in name.lower() else 9
+            wanted = generator.integers(0, min(high, 2**bits - 1) + 1, shape)
+        return np.asarray(wanted).astype(dtype.numpy)
     return np.asarray(generator.standard_normal(shape)).astype(dtype.numpy)
 
 
-_SHAPE_OPERANDS = {
-    "sx.reshape": (1,),
-    "sx.expand": (1,),
-    "sx.range": (0, 1, 2),
-    "sx.tile": (1,),
-    "sx.constant_of_shape": (0,),
-    "sx.loop": (0,),
-    "sx.slice": (1, 2, 3, 4),
-    "sx.pad": (1,),
-    "sx.top_k": (1,),
-}
-"""Operands that say how large something is."""
-_INDEXED = {"sx.gather": 1, "sx.gather_elements": 1, "sx.scatter_elements": 1}
-_PASSING = {
-    "sx.cast",
-    "sx.reshape",
-    "sx.unsqueeze",
-    "sx.squeeze",
-    "sx.expand",
-    "sx.transpose",
-    "sx.identity",
-    "sx.concat",
-    "sx.slice",
-    "sx.flatten",
-    "sx.split",
-    "sx.where",
-}
-"""Ops whose results hold the values of their first operands."""
-
-
-def _integer_range(name: str, argument: SSAValue | None, binding: Binding) -> tuple[int, int]:
-    """The smallest and largest number that the graph can take, by what reads it."""
-    low, high = 0, 9
-    if "mask" in name.lower():
-        low, high = 0, 1
-    seen: set[SSAValue] = set()
-    waiting = [] if argument is None else [argument]
-    limits: list[int] = []
-    while waiting:
-        value = waiting.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        for use in value.uses:
-            op, place = use.operation, use.index
-            if _INDEXED.get(op.name) == place:
-                limits.append(_extent(op, binding) - 1)
-            elif place in _SHAPE_OPERANDS.get(op.name, ()):
-                low, high = 1, 4
-            elif op.name in _PASSING:
-                waiting.extend(op.results)
-    if limits:
-        return 0, max(min(limits), 0)
-    return low, high
-
-
-def _extent(op: Any, binding: Binding) -> int:
-    """How many elements an indexing op chooses from; 1 where that is not known."""
-    dims = dims_of(op.operands[0])
-    axis = getattr(op, "axis", None)
-    at = int(axis.value.data) if axis is not None else 0
-    if dims is None or not -len(dims) <= at < len(dims):
-        return 1
-    try:
-        return dims[at].evaluate(dict(binding))
-    except (KeyError, InvalidArgumentError):
-        return 1
+def _sizes(specs: Sequence[TensorSpec], binding: Binding) -> dict[str, int]:
+    """The binding with the symbols of the dims that nobody named."""
+    found = dict(binding)
+    for spec in specs:
+        for axis, dim in enumerate(spec.extents or ()):
+            name = dim_name(spec, axis)
+            if dim.symbol_name is not None and name in binding:
+                found.setdefault(dim.symbol_name, binding[name])
+    return found
 
 
 # ---- the user's

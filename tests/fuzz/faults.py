@@ -30,6 +30,7 @@ from sardonyx.frontend.verify.bindings import bindings_of
 from sardonyx.frontend.verify.inputs import generate
 from sardonyx.frontend.verify.sources import Source, source_of
 from sardonyx.frontend.verify.verify import CaseResult, Verification, verify
+from sardonyx.tools.objects import UserFiles
 
 CAUGHT = ("exact", "downstream", "wrong")
 SEEN = 1e-5
@@ -357,9 +358,7 @@ def cases_from(text: str | None, model: Path) -> Cases | None:
     if text.endswith(".npz"):
         with np.load(text) as arrays:
             return [dict(arrays)]
-    from sardonyx.tools.objects import load_object
-
-    return list(load_object(text, sys.stderr)(model.stem))
+    return list(UserFiles().load(text)(model.stem))
 
 
 def main(arguments: list[str]) -> int:
