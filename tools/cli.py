@@ -45,10 +45,13 @@ COMMANDS = {
 
 EPILOG = """examples:
   sardonyx demo
-  sardonyx demo --output build/
+  sardonyx export net.py:forward -o net.onnx --dim batch=1,8
+  sardonyx verify net.py:reference net.onnx
+  sardonyx --complete bash > ~/.local/share/bash-completion/completions/sardonyx
 
 `sardonyx COMMAND --help` explains a command; passes are run by `sardonyx-opt`.
-exit status: 0 success, 1 the command failed, 2 the command line is wrong, 70 a defect, 130 interrupted"""
+exit status: 0 success, 1 the command failed, 2 the command line is wrong, 6 a check failed, 70 a defect,
+130 interrupted"""
 
 
 class _UsageError(Exception):
@@ -71,6 +74,7 @@ def build_parser(chosen: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sardonyx {__version__}")
+    parser.add_argument("--complete", choices=("bash", "zsh", "fish"), help="print the completions for a shell")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, (module, summary) in COMMANDS.items():
         sub = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
@@ -92,6 +96,11 @@ def run(args: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         return EXIT_USAGE
     except SystemExit as stop:
         return int(stop.code or 0)
+    if options.complete is not None:
+        from sardonyx.tools.complete import script
+
+        stdout.write(script(options.complete))
+        return EXIT_OK
     if options.command is None:
         parser.print_help(stderr)
         return EXIT_USAGE
