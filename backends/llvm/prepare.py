@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from sardonyx.backends.llvm.dequantized import rewrite_dequantized
 from sardonyx.backends.llvm.lowering.winograd import FAST
+from sardonyx.backends.llvm.moved_constants import MoveConstantsPass, moves_constants
 from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
@@ -18,7 +19,7 @@ from sardonyx.passes.explicit_state import ExplicitStatePass
 from sardonyx.passes.fold_affine import FoldAffinePass
 from sardonyx.passes.pipeline import PassManager
 
-PASSES = (FoldAffinePass(make_gemm=False), DecomposeBatchNormPass(), ChannelsLastPass())
+PASSES = (MoveConstantsPass(), FoldAffinePass(make_gemm=False), DecomposeBatchNormPass(), ChannelsLastPass())
 
 
 def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
@@ -26,7 +27,8 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
 
     With `fast_conv` all convolutions bear the attribute `FAST`.
     """
-    if not any(isinstance(op, ConvOp | BatchNormOp | PoolOp | DequantizeLinearOp) for op in module.walk()):
+    interesting = any(isinstance(op, ConvOp | BatchNormOp | PoolOp | DequantizeLinearOp) for op in module.walk())
+    if not interesting and not moves_constants(module):
         return module
     copy = located_copy(module)
     rewrite_dequantized(copy)
