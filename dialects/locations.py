@@ -109,3 +109,32 @@ def describe(location: LocationAttr | None) -> str | None:
         if isinstance(leaf, FileLineColLoc):
             return f"{leaf.filename.data}:{leaf.line.data}"
     return f"node '{name}'" if name else None
+
+
+def node_name(location: LocationAttr | None) -> str | None:
+    """The name of the node that the op comes from, if it comes from one."""
+    return None if location is None else next(names(location), None)
+
+
+def value_names(location: LocationAttr | None, count: int) -> list[str | None]:
+    """The names that an op's results had in the model that it comes from; None where nothing is known."""
+    at: Attribute | None = location
+    name: str | None = None
+    while True:
+        if isinstance(at, NameLoc):
+            if not at.desc.data.startswith(PASS_PREFIX):
+                name = at.desc.data
+                if isinstance(at.location, FusedLoc):
+                    return _of_parts(at.location, count)
+            at = at.location
+        elif isinstance(at, CallSiteLoc):
+            at = at.callee
+        elif isinstance(at, FusedLoc):  # several ops became one: it computes what the last one did
+            at = _parts(at)[-1]
+        else:
+            return [name, *([None] * (count - 1))][:count]
+
+
+def _of_parts(location: FusedLoc, count: int) -> list[str | None]:
+    found = [p.desc.data if isinstance(p, NameLoc) else None for p in _parts(location)]
+    return (found + [None] * count)[:count]

@@ -212,6 +212,9 @@ class SxPass(ModulePass):
     """
 
     PROMISE: ClassVar[Promise] = EXACT
+    IS_COMPARABLE: ClassVar[bool] = True
+    """Whether each function computes what it computed before. One that makes a part of it, say, is not checked by
+    value."""
 
     @abstractmethod
     def run(self, module: ModuleOp, run: PassRun) -> None:

@@ -17,7 +17,6 @@ from sardonyx.dialects.sx.cast import CastOp
 from sardonyx.dialects.sx.layer_norm import LayerNormOp, RMSNormOp
 from sardonyx.dialects.sx.norm import InstanceNormOp
 from sardonyx.dialects.sx.reshape import ReshapeOp
-from sardonyx.passes import provenance
 from sardonyx.passes.base import PassRun, Promise, SxPass, reassociates
 from sardonyx.passes.constants import make_constant
 from sardonyx.passes.driver import RewriteDriver, SxPattern, SxRewriter
@@ -226,7 +225,7 @@ def _plain(product: Product) -> Norm | None:
         if factor in root.factors:
             continue
         centre, more = _centred(factor, root.axes)
-        if root.centre is not None and centre == root.centre:
+        if centre is not None and centre == root.centre:
             found = Norm(centre[0], centre[0], root.axes, root.epsilon, True, merged(root.ops, more, product.ops))
         elif factor is root.squared:
             found = Norm(factor, factor, root.axes, root.epsilon, False, merged(root.ops, product.ops))
@@ -327,16 +326,15 @@ class NormPattern(SxPattern[SxOp]):
                 operands.append(made[-1].results[0])
             else:
                 operands.append(None)
-        location = provenance.merge(op.location, *(part.location for part in found.ops))
         norm: SxOp
         if per_channel:
-            norm = InstanceNormOp.make(found.source, *operands, epsilon=found.epsilon, location=location)
+            norm = InstanceNormOp.make(found.source, *operands, epsilon=found.epsilon)
         elif found.is_centred:
             axis = found.axes[0] - rank_of(found.data)
-            norm = LayerNormOp.make(found.source, *operands, axis=axis, epsilon=found.epsilon, location=location)
+            norm = LayerNormOp.make(found.source, *operands, axis=axis, epsilon=found.epsilon)
         else:
             axis = found.axes[0] - rank_of(found.data)
-            norm = RMSNormOp.make(found.source, operands[0], axis=axis, epsilon=found.epsilon, location=location)
+            norm = RMSNormOp.make(found.source, operands[0], axis=axis, epsilon=found.epsilon)
         made.append(norm)
         norm.results[0].name_hint = op.results[0].name_hint
         rewriter.replace(op, made, [norm.results[0]])

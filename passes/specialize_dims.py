@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -48,7 +48,7 @@ class SpecializeDimsPass(SxPass):
         changed: list[Operation] = []
         for op in module.walk():
             touched = False
-            for value in _defined(op):
+            for value in defined(op):
                 names = symbols_of(value.type)
                 known |= names
                 if names & bindings.keys() and run.allows("specialize", op):
@@ -68,7 +68,7 @@ class SpecializeDimsPass(SxPass):
             run.rewritten("specialize", op.name, op.location, [op])
 
 
-def _defined(op: Operation) -> list[SSAValue]:
+def defined(op: Operation) -> list[SSAValue]:
     """The results of an op and the arguments of its blocks."""
     blocks: list[Block] = [block for region in op.regions for block in region.blocks]
     return [*op.results, *(argument for block in blocks for argument in block.args)]
@@ -97,17 +97,27 @@ def specialized(ty: Attribute, bindings: Mapping[str, int]) -> Attribute:
     Raises:
         InvalidArgumentError: An extent would be negative.
     """
+
+    def fix(dim: Dim) -> Dim:
+        fixed = dim.substitute(bindings)
+        if fixed.static_value is not None and fixed.static_value < 0:
+            raise InvalidArgumentError(f"specialize-dims: the extent {dim} would be {fixed}")
+        return fixed
+
+    return map_dims(ty, fix)
+
+
+def map_dims(ty: Attribute, change: Callable[[Dim], Dim | None]) -> Attribute:
+    """The type with other dims in the place of those that are no numbers; None is one that is not known."""
     if isinstance(ty, SequenceType | OptionalType):
-        return type(ty)(specialized(ty.element, bindings))
+        return type(ty)(map_dims(ty.element, change))
     if isinstance(ty, MapType):
-        return MapType(ty.key, specialized(ty.element, bindings))
+        return MapType(ty.key, map_dims(ty.element, change))
     if not isinstance(ty, TensorType):
         return ty
     named = ty.encoding.data if isinstance(ty.encoding, DimsAttr) else [None] * len(ty.get_shape())
-    dims: list[Dim | None] = []
-    for extent, dim in zip(ty.get_shape(), named, strict=True):
-        fixed = Dim.of(extent) if extent >= 0 else None if dim is None else dim.substitute(bindings)
-        if fixed is not None and fixed.static_value is not None and fixed.static_value < 0:
-            raise InvalidArgumentError(f"specialize-dims: the extent {dim} would be {fixed}")
-        dims.append(fixed)
+    dims = [
+        Dim.of(extent) if extent >= 0 else None if dim is None else change(dim)
+        for extent, dim in zip(ty.get_shape(), named, strict=True)
+    ]
     return stored(ty, dims)

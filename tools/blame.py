@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import linecache
 import sys
 from collections.abc import Iterator
@@ -86,6 +85,7 @@ def run(options: argparse.Namespace, stdout: TextIO) -> int:
     from sardonyx.passes.context import make_context
     from sardonyx.passes.pipeline import PassManager, parse
     from sardonyx.passes.registry import load_file
+    from sardonyx.passes.value_names import printed_names
 
     for path in options.load:
         load_file(path)
@@ -131,23 +131,6 @@ def load(options: argparse.Namespace, ctx: Any) -> Loaded:
         return modules.load_other(options.input, sys.stderr)
     name = "<stdin>" if options.input == "-" else options.input
     return modules.load_text(ctx, Text(read_text(options.input, sys.stdin), name), options.input, None)
-
-
-def printed_names(module: ModuleOp) -> dict[SSAValue, str]:
-    """The names that values have in the module's text, without `%`."""
-    from xdsl.printer import Printer
-
-    names: dict[SSAValue, str] = {}
-
-    class Names(Printer):
-        def print_ssa_value(self, value: SSAValue) -> str:
-            name = super().print_ssa_value(value)
-            names[value] = name.removeprefix("%")
-            return name
-
-    printer = Names(stream=io.StringIO())
-    printer.print_op(module)
-    return names
 
 
 def find(module: ModuleOp, wanted: str, names: dict[SSAValue, str]) -> list[Operation]:

@@ -9,20 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    CallSiteLoc,
-    FusedLoc,
-    LocationAttr,
-    NameLoc,
-    NoneAttr,
-    StringAttr,
-    UnknownLoc,
-)
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ArrayAttr, FusedLoc, LocationAttr, NameLoc, NoneAttr, StringAttr, UnknownLoc
 
 from sardonyx.dialects import locations
-from sardonyx.dialects.locations import PASS_PREFIX
+from sardonyx.dialects.locations import node_name as node_name, value_names as value_names
 
 
 class NameSpace:
@@ -72,37 +62,3 @@ def node_location(node: str, outputs: Iterable[str]) -> LocationAttr:
     parts = [locations.name_location(n) if n else UnknownLoc() for n in named]
     child = parts[0] if len(parts) == 1 else FusedLoc(ArrayAttr(parts), NoneAttr())
     return NameLoc(StringAttr(node), child)
-
-
-def node_name(location: LocationAttr | None) -> str | None:
-    """The name of the node that the op comes from, if it comes from one."""
-    return None if location is None else next(locations.names(location), None)
-
-
-def value_names(location: LocationAttr | None, count: int) -> list[str | None]:
-    """The names that an op's results had in the model that it comes from; None where nothing is known."""
-    at: Attribute | None = location
-    name: str | None = None
-    while True:
-        if isinstance(at, NameLoc):
-            if not at.desc.data.startswith(PASS_PREFIX):
-                name = at.desc.data
-                if isinstance(at.location, FusedLoc):
-                    return _of_parts(at.location, count)
-            at = at.location
-        elif isinstance(at, CallSiteLoc):
-            at = at.callee
-        elif isinstance(at, FusedLoc):  # several ops became one: it computes what the last one did
-            at = _parts(at)[-1] if _parts(at) else None
-        else:
-            return [name, *([None] * (count - 1))][:count]
-
-
-def _parts(location: FusedLoc) -> tuple[Attribute, ...]:
-    parts = location.locations
-    return tuple(parts.data) if isinstance(parts, ArrayAttr) else ()
-
-
-def _of_parts(location: FusedLoc, count: int) -> list[str | None]:
-    found = [p.desc.data if isinstance(p, NameLoc) else None for p in _parts(location)]
-    return (found + [None] * count)[:count]

@@ -25,6 +25,7 @@ from sardonyx.frontend.onnx.validate import (
     schema_of,
     subgraphs,
 )
+from sardonyx.passes.extract import backward_slice
 
 Types = Callable[[], dict[str, onnx.ValueInfoProto]]
 """The types of all values that are known, by name: what a model declares, else what inference finds."""
@@ -389,23 +390,17 @@ def extract(skeleton: Skeleton, inputs: Sequence[str], outputs: Sequence[str], t
             _require_value(graph, name)
     initializers = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     maker = {o: index for index, n in enumerate(graph.node) for o in n.output if o}
-    needed: set[int] = set()
-    used: set[str] = set()
-    stack = list(outputs)
-    while stack:
-        name = stack.pop()
-        if not name or name in used:
-            continue
-        used.add(name)
-        if name in inputs or name in initializers:
-            continue
-        if name not in maker:
-            raise InvalidArgumentError(
-                f"extract(): the outputs need the input '{name}'", hint=f"give '{name}' among the inputs"
-            )
-        if maker[name] not in needed:
-            needed.add(maker[name])
-            stack.extend(_reads(graph.node[maker[name]]))
+    needed, used = backward_slice(
+        outputs,
+        lambda name: name in inputs or name in initializers,
+        maker.get,
+        lambda index: [name for name in _reads(graph.node[index]) if name],
+    )
+    open_ = next((n for n in used if n not in maker and n not in inputs and n not in initializers), None)
+    if open_ is not None:
+        raise InvalidArgumentError(
+            f"extract(): the outputs need the input '{open_}'", hint=f"give '{open_}' among the inputs"
+        )
     known = types()
     part = onnx.ModelProto()
     for field in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string"):
@@ -416,7 +411,7 @@ def extract(skeleton: Skeleton, inputs: Sequence[str], outputs: Sequence[str], t
     part.graph.input.extend(_typed(name, known) for name in inputs)
     part.graph.output.extend(_typed(name, known) for name in outputs)
     part.graph.node.extend(graph.node[index] for index in sorted(needed))
-    kept = used - set(inputs)
+    kept = used.keys() - set(inputs)
     part.graph.initializer.extend(t for t in graph.initializer if t.name in kept)
     part.graph.sparse_initializer.extend(t for t in graph.sparse_initializer if t.values.name in kept)
     inner = {o for index in needed for o in graph.node[index].output} - set(inputs) - set(outputs)

@@ -24,6 +24,7 @@ OPTIONS = {
     "legalize-for-opset": "{version=13}",
     "decompose-operators": "{names=Gelu}",
     "specialize-dims": '{dims="n=4"}',
+    "extract": '{outputs="%0"}',
 }
 PASSES = sorted(name for name, entry in registry.own_entries().items() if entry.origin == "sardonyx")
 WITHIN = {"channels-last": {"compose-transposes"}, "decompose-operators": {"legalize-for-opset"}}
