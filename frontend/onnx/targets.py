@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -28,6 +28,8 @@ from sardonyx.passes.pipeline import PassManager
 
 UNSUPPORTED, RESTRICTED = "unsupported", "restricted"
 ONNXRUNTIME = "onnxruntime"
+DECOMPOSE, CAST = "decompose", "cast "
+"""What closes a gap: a decomposition, or `cast A to B`."""
 _KNOWN_DOMAINS = ("", "ai.onnx.ml", "com.microsoft")
 
 
@@ -123,7 +125,7 @@ def find_gaps(model: OnnxModel, target: str) -> GapReport:
         return _ask_onnxruntime(model, name.partition(":")[2] or "cpu", limit)
     table = _table(name)
     proto = model.nodes_proto
-    gaps = [*_opset_gaps(model, table.opsets, limit), *_table_gaps(proto, table)]
+    gaps = [*_opset_gaps(model, table.opsets, limit), *_table_gaps(proto, table), *_dtype_gaps(model, table)]
     return GapReport(table.title, table.source, model.inspect().operators, tuple(gaps))
 
 
@@ -146,18 +148,19 @@ def foreign_nodes(model: OnnxModel) -> list[Gap]:
 
 
 def close_gaps(model: OnnxModel, target: str) -> tuple[OnnxModel, list[str]]:
-    """The model with those gaps closed that can be: a lower opset, operators decomposed.
+    """The model with those gaps closed that can be: a lower opset, operators decomposed, dtypes cast.
 
     Returns:
         The new model, and what was done.
 
     Raises:
-        SardonyxError: The model cannot be stated in an opset that the target takes.
+        SardonyxError: The model cannot be stated in an opset or in dtypes that the target takes.
     """
+    from sardonyx.backends.onnx.cast_dtypes import change_dtypes, compute_in, used_dtypes
     from sardonyx.backends.onnx.decompose_operators import DecomposeOperatorsPass
 
     report = find_gaps(model, target)
-    missing = sorted({g.operator for g in report.gaps if g.fix == "decompose"})
+    missing = sorted({g.operator for g in report.gaps if g.fix == DECOMPOSE})
     highest = _highest_opset(target)
     opset = min(model.opset or highest, highest)
     graph = model.compile()
@@ -167,9 +170,34 @@ def close_gaps(model: OnnxModel, target: str) -> tuple[OnnxModel, list[str]]:
             found = PassManager([DecomposeOperatorsPass(opset, tuple(missing))]).run(module)
         if found.changed:
             done.append(f"decomposed: {', '.join(missing)}")
+    supported = None if target.partition(":")[0].partition("@")[0] == ONNXRUNTIME else _table(_name(target)).dtypes
+    mapping = _stand_ins(used_dtypes(graph.module), supported)
+    if mapping:
+        with graph.edit() as module:
+            done += [str(changes) for changes in change_dtypes(module, graph.store, mapping)]
+    cast = {g.node: tuple(g.fix.split()[1::2]) for g in report.gaps if g.fix.startswith(CAST) and supported is None}
+    for pair in sorted(set(cast.values())):
+        with graph.edit() as module:
+            nodes = compute_in(module, {n for n, p in cast.items() if p == pair}, {pair[0]: pair[1]})
+        if nodes:
+            done.append(f"between casts from {pair[0]} to {pair[1]}: {', '.join(nodes)}")
     if opset != model.opset:
         done.append(f"opset {model.opset} became {opset}")
     return OnnxModel.from_graph(graph, opset_version=max(opset, MIN_OPSET)), done
+
+
+def _name(target: str) -> str:
+    return target.partition("@")[0]
+
+
+def _stand_ins(used: Iterable[str], supported: frozenset[str] | None) -> dict[str, str]:
+    """For each dtype that a target lacks, the one that stands in for it."""
+    from sardonyx.backends.onnx.cast_dtypes import stand_in
+
+    if supported is None:
+        return {}
+    found = {dtype: stand_in(dtype, supported) for dtype in sorted(set(used) - supported)}
+    return {old: new for old, new in found.items() if new is not None}
 
 
 def _highest_opset(target: str) -> int:
@@ -231,7 +259,6 @@ def _table_gaps(proto: onnx.ModelProto, table: _Table) -> Iterator[Gap]:
             yield Gap(name, shown, UNSUPPORTED, _why(domain, node.op_type, table), _fix(domain, node.op_type))
         elif not domain and node.op_type in table.restrictions:
             yield Gap(name, shown, RESTRICTED, table.restrictions[node.op_type])
-    yield from _dtype_gaps(proto, table)
 
 
 def _why(domain: str, op_type: str, table: _Table) -> str:
@@ -246,7 +273,7 @@ def _fix(domain: str, op_type: str) -> str:
     """What would state a node otherwise."""
     if domain:
         return ""
-    return "decompose" if op_type in _decomposable() else ""
+    return DECOMPOSE if op_type in _decomposable() else ""
 
 
 @cache
@@ -259,19 +286,32 @@ def _decomposable() -> frozenset[str]:
     return frozenset(form.name for name in DECOMPOSITIONS if (form := forms.get(name)) is not None)
 
 
-def _dtype_gaps(proto: onnx.ModelProto, table: _Table) -> Iterator[Gap]:
-    """Dtypes of inputs, outputs and weights that the target has not."""
+def _dtype_gaps(model: OnnxModel, table: _Table) -> Iterator[Gap]:
+    """Dtypes of inputs, weights and nodes' results that the target has not."""
     if table.dtypes is None:
         return
+    for name, operator, dtype in _typed(model):
+        if dtype not in table.dtypes:
+            mapping = _stand_ins([dtype], table.dtypes)
+            fix = f"{CAST}{dtype} to {mapping[dtype]}" if mapping else ""
+            yield Gap(name, operator, UNSUPPORTED, f"{table.title} has no {dtype}", fix)
+
+
+def _typed(model: OnnxModel) -> Iterator[tuple[str, str, str]]:
+    """Names, operators ('' for what is no node) and dtypes of what a model holds and computes."""
     from sardonyx.backends.onnx.tensors import BY_ONNX
 
-    graph = proto.graph
-    typed = [(v.name, v.type.tensor_type.elem_type) for v in (*graph.input, *graph.output, *graph.value_info)]
-    typed += [(t.name, t.data_type) for t in graph.initializer]
-    for name, number in typed:
+    graph = model.nodes_proto.graph
+    declared = [(v.name, v.type.tensor_type.elem_type) for v in graph.input]
+    declared += [(t.name, t.data_type) for t in graph.initializer]
+    for name, number in dict(declared).items():
         dtype = BY_ONNX.get(number)
-        if dtype is not None and dtype.name not in table.dtypes:
-            yield Gap(name, "", UNSUPPORTED, f"{table.title} has no {dtype.name}")
+        if dtype is not None:
+            yield name, "", dtype.name
+    for node in model.compile().nodes():
+        if not node.is_input and not node.is_constant:
+            for dtype in sorted({o.spec().dtype.name for o in node.outputs() if o.spec().container is None}):
+                yield node.name, node.operator, dtype
 
 
 def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
@@ -309,7 +349,7 @@ def _ask_onnxruntime(model: OnnxModel, provider: str, limit: int | None) -> GapR
 def _refused_nodes(model: OnnxModel, provider: str, folder: Path) -> list[Gap]:
     """The nodes that the provider refuses, each loaded by itself; equal ones once."""
     found: list[Gap] = []
-    asked: dict[bytes, str | None] = {}
+    asked: dict[bytes, tuple[str, str] | None] = {}
     for node in model.nodes_proto.graph.node:
         outputs = [o for o in node.output if o]
         inputs = [i for i in node.input if i]
@@ -317,18 +357,44 @@ def _refused_nodes(model: OnnxModel, provider: str, folder: Path) -> list[Gap]:
             single = model.extract(inputs, outputs)
         except SardonyxError:
             continue
-        proto = single.nodes_proto
-        key = _shape_of_node(proto)
+        key = _shape_of_node(single.nodes_proto)
         if key not in asked:
-            path = folder / "node.onnx"
-            single.save(path)
-            asked[key] = refuses(path, provider)
-        reason = asked[key]
-        if reason is not None:
+            reason = _refusal(single, provider, folder)
+            fix = "" if reason is None else _cast_that_helps(single, provider, folder)
+            asked[key] = None if reason is None else (reason, fix or _fix(normal_domain(node.domain), node.op_type))
+        answer = asked[key]
+        if answer is not None:
             domain = normal_domain(node.domain)
             shown = f"{domain}.{node.op_type}" if domain else node.op_type
-            found.append(Gap(node.name or describe(node), shown, UNSUPPORTED, reason, _fix(domain, node.op_type)))
+            found.append(Gap(node.name or describe(node), shown, UNSUPPORTED, *answer))
     return found
+
+
+def _refusal(model: OnnxModel, provider: str, folder: Path) -> str | None:
+    """Why a provider refuses a model, if it does."""
+    path = folder / "node.onnx"
+    model.save(path)
+    return refuses(path, provider)
+
+
+def _cast_that_helps(single: OnnxModel, provider: str, folder: Path) -> str:
+    """The casts around a node with which the provider takes it; '' where none do."""
+    from sardonyx.backends.onnx.cast_dtypes import compute_in, stand_in, used_dtypes
+
+    name = single.nodes_proto.graph.node[0].name
+    for dtype in sorted(used_dtypes(single.compile().module)):
+        for wanted in ("float32", "float64", "int32", "int64"):
+            if not name or stand_in(dtype, (wanted,)) is None:
+                continue
+            graph = single.compile()
+            with graph.edit() as module:
+                done = compute_in(module, {name}, {dtype: wanted})
+            try:
+                if done and _refusal(OnnxModel.from_graph(graph, opset_version=single.opset), provider, folder) is None:
+                    return f"{CAST}{dtype} to {wanted}"
+            except SardonyxError:
+                continue  # this dtype cannot be stated either
+    return ""
 
 
 def _shape_of_node(proto: onnx.ModelProto) -> bytes:

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from sardonyx.backends.onnx.parity import installed_providers, ort_session
+from sardonyx.dialects.dtypes import DType
 from sardonyx.errors import ExecutionError, InvalidArgumentError, SardonyxError
 from sardonyx.frontend.graph import ModelGraph
 from sardonyx.frontend.onnx.model import OnnxModel
+from sardonyx.frontend.spec import TensorSpec
 from sardonyx.frontend.verify.inputs import Feeds, load_cases, read_arrays
 from sardonyx.frontend.verify.observe import Memory
 
@@ -88,17 +90,28 @@ def evaluate(graph: ModelGraph, feeds: Feeds) -> dict[str, Any]:
 def feeds_for(graph: ModelGraph, feeds: Feeds) -> dict[str, Any]:
     """The inputs of a graph out of those of another one: by name, else in order where there are as many.
 
+    Floats and integers of another width become those that the graph takes: one of the two may have been cast.
+
     Raises:
         InvalidArgumentError: There are more or fewer.
     """
     names = graph.input_names()
     if all(name in feeds for name in names):
-        return {spec.name: feeds[spec.name] for spec in graph.input_specs() if spec.name in feeds}
+        return {spec.name: _fitting(spec, feeds[spec.name]) for spec in graph.input_specs() if spec.name in feeds}
     if len(names) != len(feeds):
         raise InvalidArgumentError(
             f"the source takes {', '.join(names) or 'no inputs'}, but the inputs given are {', '.join(feeds) or 'none'}"
         )
-    return dict(zip(names, feeds.values()))
+    specs = {spec.name: spec for spec in graph.input_specs()}
+    return {name: _fitting(specs[name], value) for name, value in zip(names, feeds.values())}
+
+
+def _fitting(spec: TensorSpec, value: Any) -> Any:
+    if spec.container is not None or not isinstance(value, np.ndarray) or value.dtype.kind in "OSU":
+        return value
+    given = DType.of(value.dtype)
+    alike = (given.is_float and spec.dtype.is_float) or (given.is_integer and spec.dtype.is_integer)
+    return value.astype(spec.dtype.numpy) if alike and given != spec.dtype else value
 
 
 def plain(value: Any) -> Any:
@@ -135,7 +148,10 @@ def _of_path(path: Path) -> Source:
     digest = file_digest(path)
     if path.suffix != ".onnx" or "CPUExecutionProvider" not in installed_providers():
         return graph_source(graph, str(path), digest)
-    session = ort_session(path, optimize=False)
+    try:
+        session = ort_session(path, optimize=False)
+    except ExecutionError as error:
+        return graph_source(graph, f"{path} (by the reference: {error.message})", digest)
 
     def run(feeds: Feeds) -> Outputs:
         return dict(zip(graph.output_names(), session(feeds_for(graph, feeds))))

@@ -187,8 +187,8 @@ def verify(
         SardonyxError: The model or the inputs cannot be read.
     """
     graph, path, name = _model(model)
-    chosen = limits or Limits({}, precision_of(graph)).with_limits(rtol, atol)
     origin = _source(source, graph)
+    chosen = limits or Limits({}, _narrower(graph, origin.graph)).with_limits(rtol, atol)
     asked = dict(dims) if isinstance(dims, Mapping) else parse_dims(dims or ())
     specs = [s for s in graph.input_specs() if not s.optional]
     unknown = frozen_dims(specs, asked)
@@ -249,6 +249,12 @@ def precision_of(graph: ModelGraph) -> str:
             if key in KIND_ORDER and KIND_ORDER.index(key) > KIND_ORDER.index(found):
                 found = key
     return found
+
+
+def _narrower(graph: ModelGraph, source: ModelGraph | None) -> str:
+    """The narrowest arithmetic of a model and of its source: results are no more exact than either."""
+    kinds = {precision_of(g) for g in (graph, source) if g is not None}
+    return max(kinds, key=KIND_ORDER.index)
 
 
 def _says_nothing(outputs: Mapping[str, Any]) -> bool:
