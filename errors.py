@@ -74,6 +74,10 @@ class InvalidArgumentError(SardonyxError):
     default_code = "INVALID_ARGUMENT"
 
 
+class OutOfRangeError(InvalidArgumentError, IndexError):
+    """An index or an axis that a tensor does not have; Python's protocols and the array API want an IndexError."""
+
+
 class FailedPreconditionError(InvalidArgumentError):
     """A call that the object's state forbids, such as `run` before `finalize`."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sardonyx.dialects.dims import Proof
 from sardonyx.dialects.dtypes import int64
-from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.errors import InvalidArgumentError, OutOfRangeError, SardonyxError
 from sardonyx.frontend.apply import op
 from sardonyx.frontend.extent import Extent
 from sardonyx.frontend.inplace import compare_shapes
@@ -57,7 +57,9 @@ def _eager(x: Tensor, key: Any, new: Tensor) -> Tensor:
     plain = tuple(np.asarray(k) if isinstance(k, Tensor) else k for k in (key if isinstance(key, tuple) else (key,)))
     try:
         array[plain] = new.numpy()
-    except (ValueError, IndexError, TypeError) as error:
+    except IndexError as error:
+        raise OutOfRangeError(f"x[...] = ...: {error}", location=user_line()) from error
+    except (ValueError, TypeError) as error:
         raise InvalidArgumentError(f"x[...] = ...: {error}", location=user_line()) from error
     return Tensor.of_array(array)
 

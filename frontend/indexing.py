@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sardonyx.dialects.dtypes import int64
-from sardonyx.errors import InvalidArgumentError, UnsupportedError
+from sardonyx.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from sardonyx.frontend.apply import op
 from sardonyx.frontend.extent import Extent
 from sardonyx.frontend.operands import cast, is_tensor_like, to_tensor
@@ -76,14 +76,17 @@ def _by_mask(x: Tensor, key: object) -> Tensor:
         )
     plain: list[Any] = [np.asarray(k) if isinstance(k, Tensor) else k for k in keys]
     where: Any = tuple(plain) if isinstance(key, tuple) else plain[0]
-    return Tensor.of_array(np.asarray(x.numpy()[where]))
+    try:
+        return Tensor.of_array(np.asarray(x.numpy()[where]))
+    except IndexError as error:
+        raise OutOfRangeError(f"x[mask]: {error}", location=user_line()) from None
 
 
 def _parse(x: Tensor, keys: list[Any]) -> _Parts:
     rank = x.ndim
     taken = sum(1 for k in keys if k is not None and k is not Ellipsis)
     if taken > rank:
-        raise InvalidArgumentError(f"{taken} indices for a tensor of rank {rank}", location=user_line())
+        raise OutOfRangeError(f"{taken} indices for a tensor of rank {rank}", location=user_line())
     if sum(1 for k in keys if k is Ellipsis) > 1:
         raise InvalidArgumentError("an index has more than one '...'", location=user_line())
     parts = _Parts({}, {}, [])
@@ -125,15 +128,10 @@ def _parse_one(x: Tensor, axis: int, key: Any, parts: _Parts) -> None:
         ) from None
     extent = x.shape[axis]
     if isinstance(extent, int) and not -extent <= number < extent:
-        # Python's iteration protocol and the array API want an IndexError too.
         raise OutOfRangeError(
             f"index {number} is out of range for axis {axis} with extent {extent}", location=user_line()
         )
     parts.arrays[axis] = Tensor.of_array(np.array(number, np.int64))
-
-
-class OutOfRangeError(InvalidArgumentError, IndexError):
-    """An index that lies outside of the tensor."""
 
 
 def _bound(value: Any) -> Any:

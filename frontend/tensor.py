@@ -483,6 +483,16 @@ class Tensor(InPlace):
         """The elements as another dtype."""
         return _functions("elementwise").astype(self, dtype, copy=copy)
 
+    def to(self, *dtype_or_device: Any, dtype: object = None, device: object = None, copy: bool = False) -> Tensor:
+        """`astype` and `to_device` in one, as PyTorch has it: `x.to(sardonyx.float64)`, `x.to("cpu")`, `x.to(other)`.
+
+        The tensor itself where nothing changes, unless a copy is wanted.
+        """
+        wanted = _functions("data_types").dtype_of_to(dtype_or_device, dtype, device)
+        if wanted is None or wanted == self.dtype:
+            return self.copy() if copy else self
+        return self.astype(wanted)
+
     def reshape(self, *shape: Any) -> Tensor:
         return _functions("shape").reshape(self, shape[0] if len(shape) == 1 else shape)
 

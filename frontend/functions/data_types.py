@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,35 @@ def can_cast(from_: Any, to: Any, /) -> object:
 def isdtype(dtype: Any, kind: Any) -> object:
     """Whether a dtype is, or is of a kind: a dtype, one of the array API's kinds, or a tuple of such."""
     return promotion.is_of_kind(DType.of(dtype), kind)
+
+
+def dtype_of_to(given: Sequence[object], dtype: object = None, device: object = None) -> DType | None:
+    """The dtype among the arguments of a `to()`; None where only a device is named.
+
+    Args:
+        given: In any order: a dtype or its name, a tensor (whose dtype is meant), the device "cpu".
+        dtype: The dtype by its keyword.
+        device: The device by its keyword.
+
+    Raises:
+        InvalidArgumentError: Nothing or too much is given, or there is no such dtype or device.
+    """
+    dtypes: list[DType] = [] if dtype is None else [DType.of(dtype)]
+    devices: list[object] = [] if device is None else [device]
+    for value in given:
+        if isinstance(value, str) and (value == "cpu" or value.partition(":")[0] in _DEVICES):
+            devices.append(value)
+        else:
+            dtypes.append(_dtype(value))
+    if len(dtypes) > 1 or len(devices) > 1 or not (dtypes or devices):
+        raise InvalidArgumentError("to() takes a dtype, a tensor, the device 'cpu', or a dtype and the device")
+    if devices and devices[0] != "cpu":
+        raise InvalidArgumentError(f"to(): there is no device {devices[0]!r}", hint="the only one is 'cpu'")
+    return dtypes[0] if dtypes else None
+
+
+_DEVICES = frozenset({"gpu", "cuda", "mps", "xpu", "xla", "hip", "rocm", "tpu", "npu", "vulkan", "metal"})
+"""Devices by their names elsewhere, so that a refusal speaks of devices and not of dtypes."""
 
 
 @dataclass(frozen=True)

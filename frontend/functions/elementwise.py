@@ -228,11 +228,12 @@ def rsqrt(x: TensorLike) -> Tensor:
 
 
 def hypot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """`sqrt(x1**2 + x2**2)`, without overflow."""
+    """`sqrt(x1**2 + x2**2)`, without overflow; infinite where either is, even beside NaN."""
     a, b = (abs(x) for x in promoted(x1, x2, floating=True))
     top, low = op("sx.max", [a, b]), op("sx.min", [a, b])
     ratio = divide(low, where(equal(top, 0.0), to_tensor(1.0, top.dtype), top))
-    return where(isinf(top), top, multiply(top, sqrt(add(multiply(ratio, ratio), 1.0))))
+    length = multiply(top, sqrt(add(multiply(ratio, ratio), 1.0)))
+    return where(logical_or(isinf(a), isinf(b)), to_tensor(math.inf, top.dtype), length)
 
 
 def erf(x: TensorLike) -> Tensor:

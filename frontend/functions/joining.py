@@ -144,19 +144,51 @@ def tile(x: TensorLike, repetitions: Any, /) -> Tensor:
     return op("sx.tile", x, shape_tensor([1] * -missing + counts))
 
 
-def repeat(x: TensorLike, repeats: int, /, *, axis: int | None = None) -> Tensor:
-    """Each element repeated in place, along an axis or of the elements in a row."""
+def repeat(x: TensorLike, repeats: int | TensorLike, /, *, axis: int | None = None) -> Tensor:
+    """Each element repeated in place, along an axis or of the elements in a row.
+
+    Args:
+        x: A tensor.
+        repeats: How often, a number or integers [extent of the axis]; where they are traced, the run decides on the
+            extent.
+        axis: The axis; by default the elements in a row.
+
+    Raises:
+        InvalidArgumentError: `repeats` are no integers, negative, or no vector.
+    """
     x = to_tensor(x)
-    if not isinstance(repeats, int):
-        raise InvalidArgumentError("repeat(): repeats is one integer", location=user_line())
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     at = one_axis(axis, x.ndim)
+    if not isinstance(repeats, int):
+        return _repeat_each(x, to_tensor(repeats), at)
     doubled = unsqueeze(x, at + 1)
     spread = tile(doubled, [repeats if i == at + 1 else 1 for i in range(doubled.ndim)])
     shape = list(x.shape)
     shape[at] = shape[at] * repeats
     return reshape(spread, shape)
+
+
+def _repeat_each(x: Tensor, repeats: Tensor, axis: int) -> Tensor:
+    """The slices along an axis, each as often as its own number says."""
+    from sardonyx.frontend.functions.creation import arange
+    from sardonyx.frontend.functions.differences import searchsorted
+    from sardonyx.frontend.functions.gathering import take
+    from sardonyx.frontend.functions.reductions import cumsum
+    from sardonyx.frontend.functions.shape import broadcast_to
+
+    if not repeats.dtype.is_integer or repeats.ndim > 1:
+        raise InvalidArgumentError(
+            f"repeat(): repeats is an integer or a vector of integers, not {repeats.dtype}{list(repeats.shape)}",
+            location=user_line(),
+        )
+    if not repeats.is_traced and (repeats.numpy() < 0).any():
+        raise InvalidArgumentError("repeat(): a number of repeats is negative", location=user_line())
+    counts = broadcast_to(cast(repeats, int64), (x.shape[axis],))
+    ends = cumsum(counts, axis=0)
+    total = op("sx.reduce_sum", counts, keepdims=False)
+    places = arange(0, int(total) if not total.is_traced else total, dtype=int64)
+    return take(x, searchsorted(ends, places, side="right"), axis=axis)
 
 
 # ---- order of elements

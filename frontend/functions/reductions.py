@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sardonyx.dialects.dtypes import DType, bool_, int64, uint64
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.errors import InvalidArgumentError, OutOfRangeError
 from sardonyx.frontend.apply import ints, op
 from sardonyx.frontend.operands import TensorLike, apply_widened, carrier_dtype, cast, floating, scalar, to_tensor
 from sardonyx.frontend.promotion import DEFAULT_INT
@@ -34,7 +34,7 @@ def normalized_axes(axis: Any, rank: int) -> tuple[int, ...] | None:
     found = [operator.index(a) for a in given]
     for a in found:
         if not -rank <= a < rank:
-            raise InvalidArgumentError(f"axis {a} is out of range for a tensor of rank {rank}", location=user_line())
+            raise OutOfRangeError(f"axis {a} is out of range for a tensor of rank {rank}", location=user_line())
     axes = tuple(a % rank for a in found)
     if len(set(axes)) != len(axes):
         raise InvalidArgumentError(f"the axes {found} name one twice", location=user_line())
@@ -107,7 +107,7 @@ def count_nonzero(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -
 
 
 def var(x: TensorLike, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance: the mean squared distance to the mean, over `n - correction`."""
+    """The variance: the mean squared distance to the mean, over `n - correction`; of too few elements NaN."""
     x = floating(x)
     distance = x - mean(x, axis, keepdims=True)
     squares = distance * distance
@@ -119,8 +119,9 @@ def var(x: TensorLike, axis: Axis = None, *, correction: float = 0.0, keepdims: 
         count = count * x.shape[a]
     total = sum(squares, axis, keepdims=keepdims)
     if isinstance(count, int):
-        return total / float(count - correction) if count != correction else total / 0.0
-    return total / (cast(to_tensor(count), x.dtype) - correction)
+        return total / (float(count - correction) if count > correction else 0.0)
+    degrees = cast(to_tensor(count), x.dtype) - correction
+    return total / op("sx.max", [degrees, scalar(0.0, x.dtype)])
 
 
 def std(x: TensorLike, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:

@@ -14,6 +14,7 @@ from sardonyx.dialects.files import write_files
 from sardonyx.dialects.weights import Weight
 from sardonyx.dialects.weights_file import read_weights, write_weights
 from sardonyx.errors import InvalidArgumentError
+from sardonyx.frontend.functions.data_types import dtype_of_to
 from sardonyx.frontend.source import user_line
 from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.trace import current
@@ -168,13 +169,17 @@ class Module:
             state = {name: weight.array() for name, weight in read_weights(path).items()}
         self.load_state_dict(state, strict)
 
-    def to(self, dtype: object) -> Self:
-        """Convert all tensors of floats to another float dtype, in place.
+    def to(self, *dtype_or_device: Any, dtype: object = None, device: object = None) -> Self:
+        """Convert all tensors of floats to another float dtype, in place: `to(sardonyx.float16)`.
+
+        A tensor stands for its dtype; the device "cpu" changes nothing.
 
         Raises:
-            InvalidArgumentError: The dtype is no float's.
+            InvalidArgumentError: The dtype is no float's, or there is no such device.
         """
-        target = DType.of(dtype)
+        target = dtype_of_to(dtype_or_device, dtype, device)
+        if target is None:
+            return self
         if not target.is_float:
             raise InvalidArgumentError(f"to(): {target} is no dtype of floats", location=user_line())
         for _, tensor in self.named_tensors():

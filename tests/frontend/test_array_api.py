@@ -189,3 +189,15 @@ def test_a_dynamic_system_is_solved_at_every_size() -> None:
         a, b = RANDOM.standard_normal((n, n)), RANDOM.standard_normal(n)
         (found,) = graph.run([a, b])
         np.testing.assert_allclose(np.asarray(found), np.linalg.solve(a, b), rtol=1e-9)
+
+
+def test_a_traced_vector_says_how_often_each_row_is_repeated() -> None:
+    graph = sx.trace(lambda x, r: sx.repeat(x, r, axis=0), "x: f32[n,2], r: i32[n]").graph
+    graph.finalize()
+    for r in ([2, 0, 1], [0, 0, 0], []):
+        x, counts = np.arange(2 * len(r), dtype=np.float32).reshape(-1, 2), np.array(r, np.int32)
+        for run in (graph.run, graph.evaluate):
+            np.testing.assert_array_equal(np.asarray(run([x, counts])[0]), np.repeat(x, counts, axis=0))
+    for match, wrong in (("is negative", [-1, 1]), ("a vector of integers", [0.5, 1.0]), ("broadcast", [1, 2, 3])):
+        with pytest.raises(InvalidArgumentError, match=match):
+            sx.repeat(sx.ones(2), sx.asarray(wrong))

@@ -141,6 +141,7 @@ def test_files_and_state_dicts(tmp_path: Path):
     model.load_state_dict({"0.bias": np.ones(3), "other": 1}, strict=False)
     assert model[0].bias.tolist() == [1, 1, 1] and model[0].bias.dtype == sx.float32
     assert model.to(sx.float16)[0].weight.dtype == sx.float16
+    assert model.to("cpu", sx.float32).to(device="cpu")[0].weight.dtype == sx.float32
     with pytest.raises(InvalidArgumentError, match="no dtype of floats"):
         model.to(sx.int32)
     (tmp_path / "bad.npz").write_bytes(b"text")

@@ -369,3 +369,19 @@ def test_numpy_computes_what_we_have_not_on_contents():
     x = sx.asarray(A)
     assert isinstance(np.arctan2(x, 1), sx.Tensor)
     np.testing.assert_array_equal(np.asarray(np.unique(x)), np.unique(A))
+
+
+def test_to_takes_dtypes_and_the_device():
+    x = sx.asarray([1.5, 2.5])
+    assert x.to("cpu") is x and x.to(sx.float32) is x and x.to(x, copy=True) is not x
+    for made in (x.to(sx.int64), x.to("int64"), x.to("cpu", sx.int64), x.to(dtype=np.int64), x.to(sx.asarray([1]))):
+        assert made.dtype == sx.int64 and made.tolist() == [1, 2]
+    graph = sx.trace(lambda a, b: a.to(b), "a: f32[n], b: f64[]").graph
+    assert graph.outputs()[0][1] == sx.float64
+    for match, wrong in (
+        ("there is no device 'cuda:0'", ("cuda:0",)),
+        ("takes a dtype, a tensor, the device", ()),
+        ("takes a dtype, a tensor, the device", (sx.int64, sx.float32)),
+    ):
+        with pytest.raises(InvalidArgumentError, match=match):
+            x.to(*wrong)
