@@ -22,6 +22,8 @@ from sardonyx.passes.registry import unknown
 from sardonyx.tools.text import Text, parse_text
 
 STDIN = "-"
+ONNX_SUFFIXES = frozenset(".onnx .onnxtxt .onnxtext .onnxjson .json .textproto .prototxt .pbtxt .txtpb".split())
+"""Names of ONNX models end in one of these: binary ones, and those that `frontend.onnx.texts` reads."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,19 @@ class Loaded:
 
 
 def kind_of(source: str) -> str:
-    """'onnx', 'python', 'mlir', or 'frontend' where somebody else's reads it, by the name.
+    """'onnx', 'python', 'mlir', or 'frontend' where somebody else's reads it, by the name. Standard input and `.mlir` are
+    ours.
 
     Raises:
         InvalidArgumentError: It names a Python file, but no function.
     """
+    if source == STDIN or source.endswith(".mlir"):
+        return "mlir"
     from sardonyx.tools.extensions import frontend_for
 
     if frontend_for(source) is not None:
         return "frontend"
-    if source.endswith(".onnx"):
+    if Path(source).suffix.lower() in ONNX_SUFFIXES:
         return "onnx"
     path, separator, name = source.rpartition(":")
     if separator and path.endswith(".py") and name.isidentifier():

@@ -25,6 +25,8 @@ MODEL_DOMAIN = "sx.model_domain"
 MODEL_VERSION = "sx.model_version"
 DOMAINS = "sx.domains"
 """The versions of the domains beside ai.onnx that the model imports."""
+QUANTIZATION = "sx.quantization"
+"""How the model says that its tensors are quantised: by a tensor's name, the names of its parameters by their role."""
 NODE_METADATA = "sx.node_metadata"
 DEFAULT = "sx.default"
 """On an argument: the weight that an input has when it is not given."""
@@ -46,6 +48,12 @@ def from_proto(proto: onnx.ModelProto, module: ModuleOp) -> None:
     for key, props in ((METADATA, proto.metadata_props), (GRAPH_METADATA, proto.graph.metadata_props)):
         if props:
             module.attributes[key] = DictionaryAttr({p.key: StringAttr(p.value) for p in props})
+    annotations = {
+        a.tensor_name: DictionaryAttr({p.key: StringAttr(p.value) for p in a.quant_parameter_tensor_names})
+        for a in proto.graph.quantization_annotation
+    }
+    if annotations:
+        module.attributes[QUANTIZATION] = DictionaryAttr(annotations)
     domains = {o.domain: IntegerAttr(o.version, i64) for o in proto.opset_import if o.domain not in ("", "ai.onnx")}
     if domains:
         module.attributes[DOMAINS] = DictionaryAttr(dict(sorted(domains.items())))
@@ -69,6 +77,21 @@ def to_proto(module: ModuleOp, proto: onnx.ModelProto) -> None:
         if isinstance(props, DictionaryAttr):
             for name, value in sorted(_texts(props.data).items()):
                 target.add(key=name, value=value)
+    annotations = module.attributes.get(QUANTIZATION)
+    if isinstance(annotations, DictionaryAttr):
+        _annotate(proto.graph, annotations)
+
+
+def _annotate(graph: onnx.GraphProto, annotations: DictionaryAttr) -> None:
+    """State how tensors are quantised, of those that the graph still has, with all that is named for them."""
+    names = {v.name for v in (*graph.input, *graph.initializer)}
+    names.update(name for node in graph.node for name in node.output)
+    for tensor, parameters in sorted(annotations.data.items()):
+        texts = _texts(parameters.data) if isinstance(parameters, DictionaryAttr) else {}
+        if names.issuperset((tensor, *texts.values())):
+            target = graph.quantization_annotation.add(tensor_name=tensor)
+            for key, value in sorted(texts.items()):
+                target.quant_parameter_tensor_names.add(key=key, value=value)
 
 
 def domain_version(module: ModuleOp, domain: str, default: int = 1) -> int:

@@ -35,7 +35,7 @@ class ExportOptions:
             range, else 21, raised to the lowest that states the graph. One that is named is never raised.
         contrib_ops: Whether operators of com.microsoft may be used.
         optimize: Compose transposes and drop what no output reads, on a copy of the graph.
-        producer_name: What the model records; '' for the producer that the graph was imported with, else Sardonyx.
+        producer_name: What the model records; '' for Sardonyx, with its version.
         save_as_external_data: Weights beside the model (True), inside (False), or inside until 2 GiB (None).
         check: Hold the result against ONNX's checker and its strict shape inference.
         keep_initializers_as_inputs: List the weights among the inputs too, so that a run may replace them.

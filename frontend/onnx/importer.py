@@ -26,6 +26,7 @@ from sardonyx.dialects.attributes import (
     DimsAttr,
     WeightAttr,
     WeightRef,
+    dims_of,
     dtype_of,
 )
 from sardonyx.dialects.base import SxOp
@@ -38,7 +39,7 @@ from sardonyx.frontend.onnx import inline
 from sardonyx.frontend.onnx.adapters import find
 from sardonyx.frontend.onnx.adapters.constants import dense_of_sparse
 from sardonyx.frontend.onnx.generic import import_generically
-from sardonyx.frontend.onnx.node import NodeContext
+from sardonyx.frontend.onnx.node import NodeContext, rank_of
 from sardonyx.frontend.onnx.opaque import import_opaquely
 from sardonyx.frontend.onnx.types import contradicts, declared_types, dim_of, stated_kind, value_type
 from sardonyx.frontend.onnx.validate import (
@@ -210,12 +211,17 @@ class Importer:
         dtype = dtype_from_onnx(tensor.data_type, where)
         if dtype != dtype_of(argument):
             raise InvalidArgumentError(f"{where} is {dtype}, but the input of that name is {dtype_of(argument)}")
+        shape = tensor_shape(tensor, dtype, where)
+        dims = [d.static_value for d in dims_of(argument)] if rank_of(argument) is not None else [None] * len(shape)
+        if len(dims) != len(shape) or any(d not in (None, e) for d, e in zip(dims, shape)):
+            raise InvalidArgumentError(
+                f"{where} has the shape {list(shape)}, but the input of that name is {describe_type(argument.type)}"
+            )
         if dtype.kind == "s":
             raise UnsupportedError(f"{where} is the default of an input of strings, which is not supported yet")
         if isinstance(content, Weight):
             return self._known(content)
         if tensor.name in self.files:
-            shape = tensor_shape(tensor, dtype, where)
             return self.store.add_file(self.files[tensor.name], dtype, shape, tensor.name)
         array = content if content is not None else array_from_proto(tensor, where)
         return self.store.add(array, tensor.name)  # pyright: ignore[reportArgumentType]

@@ -20,6 +20,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,27 @@ def fuzz(first: int, count: int, jobs: int) -> tuple[Counter[str], list[str]]:
 
     for lane in range(min(jobs, count)):
         start(first + lane, lane)
+    try:
+        _watch(first, count, jobs, results, running, at, outcomes, findings, start)
+    except KeyboardInterrupt:
+        for process, _ in running.values():
+            process.kill()
+        print(f"stopped: all seeds from {first} to below {min((at.get(p, first) for p in running), default=first)}")
+    return outcomes, findings
+
+
+def _watch(
+    first: int,
+    count: int,
+    jobs: int,
+    results: Any,
+    running: dict[int, tuple[Any, int]],
+    at: dict[int, int],
+    outcomes: Counter[str],
+    findings: list[str],
+    start: Callable[[int, int], None],
+) -> None:
+    """Take what the processes say until all are done; one that died or hangs is a finding, and another goes on."""
     silent = 0
     while running:
         try:
@@ -173,7 +195,6 @@ def fuzz(first: int, count: int, jobs: int) -> tuple[Counter[str], list[str]]:
         else:
             outcomes.update(value)
             running.pop(pid)[0].join()
-    return outcomes, findings
 
 
 def main() -> int:
@@ -182,6 +203,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="how many seeds")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was done is told then, too
     outcomes, findings = fuzz(options.seed, options.count, options.jobs)
     for outcome, number in outcomes.most_common():
         print(f"{number:8} {outcome}")

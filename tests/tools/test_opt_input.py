@@ -113,6 +113,25 @@ def test_an_onnx_file(tmp_path: Path, model: Path):
     assert piped.raw == path.read_bytes()
 
 
+def test_onnx_models_written_as_text(tmp_path: Path):
+    import onnx
+    from google.protobuf import json_format, text_format
+
+    from sardonyx.frontend.onnx import texts
+    from sardonyx.tools.modules import ONNX_SUFFIXES
+
+    assert ONNX_SUFFIXES == texts.SYNTAX | texts.JSON | texts.PROTOTEXT | {".onnx"}
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Relu(x) }'
+    proto = onnx.parser.parse_model(text)
+    for name, written in (
+        ("m.onnxtxt", text),
+        ("m.json", json_format.MessageToJson(proto)),
+        ("m.TextProto", text_format.MessageToString(proto)),
+    ):
+        (tmp_path / name).write_text(written)
+        assert "sx.relu" in run_opt(tmp_path / name).out
+
+
 @pytest.mark.parametrize("content", [b"", b"\x08", b"not a model", bytes(range(100, 200))])
 def test_an_onnx_file_that_is_none(tmp_path: Path, content: bytes):
     path = tmp_path / "bad.onnx"

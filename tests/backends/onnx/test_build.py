@@ -115,6 +115,16 @@ def test_metadata_and_doc_strings_survive():
     assert [p.value for p in back.graph.metadata_props] == ["h"]
 
 
+def test_what_is_said_of_quantised_tensors_survives_where_they_do():
+    proto = model([node("Relu", "x", "h"), node("Neg", "h", "y")], [info("x", [2])], [info("y", [2]), info("s", [])],
+                  {"s": np.float32(0.5)})  # fmt: skip
+    for tensor, parameter in (("x", "s"), ("h", "gone"), ("gone", "s")):
+        said = proto.graph.quantization_annotation.add(tensor_name=tensor)
+        said.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value=parameter)
+    back = roundtrip(proto).graph.quantization_annotation
+    assert list(back) == [proto.graph.quantization_annotation[0]]
+
+
 def test_metadata_survives_text(tmp_path):
     proto = model([node("Relu", "x", "y")], [info("x", ["batch-size", 2])], [info("y", ["a b", 2])], {}, domain="d")
     onnx.helper.set_model_props(proto, {"a/b c": "1"})

@@ -106,6 +106,16 @@ def test_declared_types_are_held_against_what_follows():
     assert compiled(model([node("Shape", "x", "y")], [info("x", [2])], [info("y", None, INT64)]))
 
 
+def test_a_default_has_the_shape_of_its_input():
+    def proto(*dims):
+        return model([node("Neg", "x", "y")], [info("x", dims)], [info("y", None)], {"x": np.ones((2, 3), "f4")})
+
+    assert compiled(proto(2, 3)) and compiled(proto("n", 3))
+    for dims in ((3, 2), (6,), ("n", 2)):
+        with pytest.raises(sx.InvalidArgumentError, match=r"initializer 'x' has the shape \[2, 3\], but the input"):
+            compiled(proto(*dims))
+
+
 @pytest.mark.parametrize("kind", ["sparse_tensor", "complex", "none"])
 def test_inputs_that_are_not_supported_yet(kind):
     value = info("x", [2])
