@@ -41,9 +41,10 @@ from sardonyx.backends.llvm.codegen.plan_emitter import (
     count,
     field,
 )
+from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
-from sardonyx.backends.llvm.codegen.work import estimate_work
+from sardonyx.backends.llvm.codegen.work import CHUNK_WORK, estimate_work
 from sardonyx.dialects import locations
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.ops import (
@@ -304,10 +305,19 @@ def _run_kernel(e: PlanEmitter, op: LaunchOp, symbol: str) -> str:
     go = b.binary("and", I1, b.binary("and", I1, worth, there), several)
 
     def together() -> list[str]:
-        chunks = b.intrinsic("llvm.smin", I64, [(I64, "%pool.chunks"), (I64, iterations)])
+        chunks = b.intrinsic("llvm.smax", I64, [(I64, "%pool.chunks"), (I64, _pieces(b, work))])
+        chunks = b.intrinsic("llvm.smin", I64, [(I64, chunks), (I64, iterations)])
         return [b.op(f"call i64 %pool(ptr @{symbol}, ptr %args, i64 {chunks}, i64 %pool.workers)")]
 
     return b.when(go, together, lambda: [b.call(symbol, I64, alone)], [I64])[0]
+
+
+def _pieces(b: FunctionBuilder, work: str) -> str:
+    """Into how many chunks that much work is cut, however few the threads: none so large that the others wait long for
+    whoever got the last."""
+    if not work.startswith("%"):
+        return str(min(MAX_CHUNKS, int(work) // CHUNK_WORK))
+    return b.intrinsic("llvm.smin", I64, [(I64, b.binary("udiv", I64, work, str(CHUNK_WORK))), (I64, str(MAX_CHUNKS))])
 
 
 def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], outputs: int) -> None:

@@ -14,9 +14,9 @@ One pool serves the process, in a library of its own. Its state is one global, i
    10 places    workers that may still join the run; a run of two threads takes one worker, however many there are
 
 A chunk that has not finished keeps the caller from publishing the next epoch, so function and arguments read after a
-claim are the right ones. Workers spin for a while and then sleep on the epoch (futex; Linux). The caller, when no chunk
-is left to claim, spins for a while and then sleeps on `done`: where all cores are busy, a worker that was put aside in
-the middle of a chunk gets the caller's core.
+claim are the right ones. Workers spin for a while, then spin and yield, and then sleep on the epoch (futex; Linux).
+The caller, when no chunk is left to claim, spins for a while and then sleeps on `done`: where all cores are busy, a
+worker that was put aside in the middle of a chunk gets the caller's core.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, Modul
 
 MAX_CHUNKS = 256
 SPINS = 2000
-"""Turns that a worker waits for the next kernel before it sleeps: some 30 to 100 µs."""
+"""Turns that a worker waits for the next kernel before it lets others have its core: some 30 to 100 µs."""
+YIELDS = 1000
+"""Turns that it then waits, and yields in each, before it sleeps: some 0.3 ms, where no one else wants the core. To
+rouse a worker that sleeps takes up to 0.1 ms where the core has gone idle."""
 JOIN_SPINS = 4000
 """Turns that the caller waits for the last chunks before it sleeps."""
 WORDS = 11
@@ -45,6 +48,7 @@ def emit_pool(target: Target) -> ModuleText:
     module.declare("llvm.smin.i64", I64, [I64, I64])
     module.declare("pthread_create", "i32", [PTR, PTR, PTR, PTR])
     module.declare("pthread_detach", "i32", [I64])
+    module.declare("sched_yield", "i32", [])
     _claim(module)
     _worker(module)
     _run(module)
@@ -143,7 +147,7 @@ def _worker(module: ModuleText) -> None:
     b.emit("%seen = phi i64 [ %known, %again ], [ %known, %apply ], [ %ran.out, %work ]")
     b.branch_to("spin")
     b.start_block("spin")
-    b.emit("%count = phi i64 [ 0, %rest ], [ %more, %still ]")
+    b.emit("%count = phi i64 [ 0, %rest ], [ %more, %still ], [ %more, %tired ]")
     b.emit("%now = load atomic i64, ptr @pool acquire, align 8")
     b.emit("%difference = xor i64 %now, %seen")  # of the same epoch, whatever has been claimed of it
     b.emit("%same = icmp ult i64 %difference, 4294967296")
@@ -151,8 +155,12 @@ def _worker(module: ModuleText) -> None:
     b.start_block("still")
     _pause(b)
     b.emit("%more = add i64 %count, 1")
-    b.emit(f"%tired = icmp ugt i64 %more, {SPINS}")
-    b.emit("br i1 %tired, label %sleep, label %spin")
+    b.emit(f"%eager = icmp ult i64 %more, {SPINS}")
+    b.emit("br i1 %eager, label %spin, label %tired")
+    b.start_block("tired")
+    b.op("call i32 @sched_yield()")
+    b.emit(f"%patient = icmp ult i64 %more, {SPINS + YIELDS}")
+    b.emit("br i1 %patient, label %spin, label %sleep")
     b.start_block("sleep")
     sleepers = _word(b, 4)
     b.op(f"atomicrmw add ptr {sleepers}, i64 1 seq_cst")
