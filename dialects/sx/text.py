@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Proof, equal
 from sardonyx.dialects.dtypes import bool_, int64, string
 from sardonyx.dialects.evaluate import Array, EvalContext
+from sardonyx.dialects.regex import Pattern, PatternError, compiled
 from sardonyx.dialects.sx.numeric import broadcast, given
 from sardonyx.dialects.sx.strings import string_array
 from sardonyx.dialects.sx.support import broadcast_type, is_unranked
@@ -137,9 +137,10 @@ class StringSplitOp(SxOp):
 class RegexFullMatchOp(SxOp):
     """Whether each text as a whole matches `pattern`, a bool.
 
-    The pattern is read as Python's `re` reads it, which agrees with ONNX's RE2 on what both know.
+    The pattern is of RE2's syntax, and takes a time that is bounded by its size and the text's (`dialects.regex`).
 
-    (C1) The operand is strings. (C2) `pattern` is a regular expression.
+    (C1) The operand is strings. (C2) `pattern` is such a regular expression, of at most some 20,000 characters when
+    its repetitions are written out.
     """
 
     name = "sx.regex_full_match"
@@ -155,13 +156,15 @@ class RegexFullMatchOp(SxOp):
         self.compiled()
         return [broadcast_type(self, bool_, [self.x], "(C1)")]
 
-    def compiled(self) -> re.Pattern[str]:
+    def compiled(self) -> Pattern:
+        pattern = self.attr("pattern")
         try:
-            return re.compile(self.attr("pattern"))
-        except (re.error, RecursionError, OverflowError) as error:
-            raise self.fail(f"(C2) the pattern {self.attr('pattern')!r} cannot be read: {error}") from None
+            return compiled(pattern)
+        except PatternError as error:
+            shown = pattern if len(pattern) <= 60 else f"{pattern[:60]}…"
+            raise self.fail(f"(C2) the pattern {shown!r} cannot be read: {error}") from None
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         (x,) = given(arrays)
         pattern = self.compiled()
-        return [np.array([bool(pattern.fullmatch(text)) for text in x.reshape(-1)], np.bool_).reshape(x.shape)]
+        return [np.array([pattern.matches(text) for text in x.reshape(-1)], np.bool_).reshape(x.shape)]
