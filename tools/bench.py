@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
+from sardonyx.tools.arguments import amount, count
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_FAILURE, EXIT_OK
 from sardonyx.tools.objects import UserFiles
+from sardonyx.tools.verify_options import add_run_inputs
 
 EPILOG = """examples:
   sardonyx bench model.onnx
@@ -22,12 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="MODEL.onnx")
-    parser.add_argument("--inputs", metavar="FILE", help="FILE.npz, FILE.npy or FILE.py:FUNCTION (default: generated)")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="the size of a dim: batch=8")
-    parser.add_argument("--threads", type=int, metavar="N", help="how many threads each may use (all cores)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each is run in all (2)")
-    parser.add_argument("--rounds", type=int, default=5, help="in how many turns (5)")
-    parser.add_argument("--seed", type=int, default=0, help="of generated inputs (0)")
+    add_run_inputs(parser)
+    parser.add_argument("--threads", type=count, metavar="N", help="how many threads each may use (all cores)")
+    parser.add_argument("--seconds", type=amount, default=2.0, help="how long each is run in all (2)")
+    parser.add_argument("--rounds", type=count, default=5, help="in how many turns (5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
+from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.diagnostics import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -114,7 +115,7 @@ def run(args: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     except Exception as error:  # noqa: BLE001 -- the outermost frame: what comes so far is reported
         known = as_error(error)
         render(known, stderr, debug=options.debug)
-        return exit_code(known)
+        return EXIT_USAGE if isinstance(known, UsageError) else exit_code(known)
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ def run(options: Any, stdout: TextIO) -> int:
     first, second = (OnnxModel.open(path).compile() for path in options.files)
     structure = compare_structure(first, second)
     weights = weight_changes(first, second, structure.changed)
-    numbers = None
+    numbers, reason = None, ""
     if not options.structure and not structure.equal:
         with Progress(options.json) as progress:
             try:
@@ -50,13 +50,17 @@ def run(options: Any, stdout: TextIO) -> int:
                 arguments["only"] = options.only or ["reference", "onnxruntime"]
                 numbers = verify(options.files[0], options.files[1], progress=progress, **arguments)
             except InvalidArgumentError as error:
-                stdout.write(f"the numbers cannot be compared: {error}\n" if not options.json else "")
+                reason = str(error)
+        if numbers is not None and all(r.status == "refused" for r in numbers.results):
+            reason, numbers = numbers.results[0].error if numbers.results else "there are no inputs", None
     same_numbers = numbers is not None and numbers.ok
     if options.json:
         data = {"structure": structure.to_json(), "weights": weights}
-        print_json({**data, "numbers": None if numbers is None else numbers.to_json()}, stdout)
+        print_json({**data, "numbers": None if numbers is None else numbers.to_json(), "reason": reason}, stdout)
     else:
         _print(options.files, structure, weights, stdout)
+        if reason:
+            stdout.write(f"the numbers cannot be compared: {reason}\n")
         if numbers is not None:
             from sardonyx.tools.verify import print_verification
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.tools.arguments import whole
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("source", metavar="SOURCE", help="FILE.py:NAME, or a model: FILE.onnx")
     parser.add_argument("-o", "--output", metavar="FILE.onnx", required=True, help="the model")
-    parser.add_argument("--opset", type=int, default=0, metavar="N", help="the opset (21, or the source's own)")
+    parser.add_argument("--opset", type=whole, default=0, metavar="N", help="the opset (21, or the source's own)")
     parser.add_argument("--signature", metavar="TEXT", help="of a function: 'x: f32[batch,37], y: i64[]'")
     parser.add_argument(
         "--dynamic",

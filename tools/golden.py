@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles
@@ -42,7 +42,7 @@ def _freeze(options: Any, stdout: TextIO) -> int:
     from sardonyx.frontend.verify.verify import verify
 
     if len(options.files) > 2:
-        raise InvalidArgumentError("golden freeze takes MODEL, or SOURCE and MODEL")
+        raise UsageError("golden freeze takes MODEL, or SOURCE and MODEL")
     files = UserFiles()
     *sources, model = options.files
     source = files.source(sources[0]) if sources else None
@@ -72,7 +72,7 @@ def _check(options: Any, stdout: TextIO) -> int:
     from sardonyx.frontend.verify.sources import file_digest
 
     if len(options.files) != 2:
-        raise InvalidArgumentError("golden check takes GOLDEN and MODEL")
+        raise UsageError("golden check takes GOLDEN and MODEL")
     golden = Golden.load(options.files[0])
     model = options.files[1]
     with Progress(options.json) as progress:

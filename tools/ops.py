@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.console import print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 
@@ -45,7 +45,7 @@ def run(options: Any, stdout: TextIO) -> int:
         stdout.write("".join(f"{t}\n" for t in targets()))
         return EXIT_OK
     if options.fix and (not options.output or len(options.target) != 1):
-        raise InvalidArgumentError("--fix takes one --target, and -o FILE.onnx")
+        raise UsageError("--fix takes one --target, and -o FILE.onnx")
     model = OnnxModel.open(options.file)
     done: list[str] = []
     found = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
+from sardonyx.tools.arguments import whole
 from sardonyx.tools.console import print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_OK
 
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="MODEL.onnx")
     parser.add_argument("-o", "--output", metavar="FILE.onnx", required=True, help="where the result goes")
     parser.add_argument("-p", "--passes", metavar="PIPELINE", default="optimize", help="the passes (optimize)")
-    parser.add_argument("--opset", type=int, default=0, metavar="N", help="the opset (that of the model)")
+    parser.add_argument("--opset", type=whole, default=0, metavar="N", help="the opset (that of the model)")
     parser.add_argument("--external-data", action="store_true", default=None, help="weights beside the model")
     parser.add_argument("--verify", action="store_true", help="hold the result against the model before writing it")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -7,9 +7,11 @@ import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from sardonyx.tools.arguments import count, whole
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_OK
 from sardonyx.tools.objects import UserFiles
+from sardonyx.tools.verify_options import add_run_inputs
 
 if TYPE_CHECKING:
     from sardonyx.frontend.profile import GraphProfile
@@ -27,12 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="MODEL.onnx")
-    parser.add_argument("--inputs", metavar="FILE", help="FILE.npz, FILE.npy or FILE.py:FUNCTION (default: generated)")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="the size of a dim: batch=8")
-    parser.add_argument("--threads", type=int, metavar="N", help="how many threads may run it (all cores)")
-    parser.add_argument("--runs", type=int, default=20, help="how often it is run (20)")
-    parser.add_argument("--seed", type=int, default=0, help="of generated inputs (0)")
-    parser.add_argument("--most", type=int, default=25, help="how many nodes are shown (25)")
+    add_run_inputs(parser)
+    parser.add_argument("--threads", type=count, metavar="N", help="how many threads may run it (all cores)")
+    parser.add_argument("--runs", type=count, default=20, help="how often it is run (20)")
+    parser.add_argument("--most", type=whole, default=25, help="how many nodes are shown (25)")
     parser.add_argument("--trace", metavar="FILE.json", help="write one run in the trace event format")
     parser.add_argument("--html", metavar="FILE.html", help="write a page with a picture")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, TextIO
 
+from sardonyx.tools.arguments import UsageError, amount
 from sardonyx.tools.console import Progress
 from sardonyx.tools.diagnostics import EXIT_OK
 from sardonyx.tools.objects import UserFiles
@@ -29,18 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", action="append", metavar="NAME[@OPSET]", help=f"what it is held against ({', '.join(TARGETS)})"
     )
-    parser.add_argument("--seconds", type=float, default=1.0, help="how long it is timed (1); 0: not at all")
+    parser.add_argument("--seconds", type=amount, default=1.0, help="how long it is timed (1); 0: not at all")
     add_verify_options(parser)
 
 
 def run(options: Any, stdout: TextIO) -> int:
     from sardonyx.dialects.files import write_files
-    from sardonyx.errors import InvalidArgumentError
     from sardonyx.tools.document import to_html, to_markdown
     from sardonyx.tools.report_data import TARGETS, collect
 
     if len(options.files) > 2:
-        raise InvalidArgumentError("report takes MODEL, or SOURCE and MODEL")
+        raise UsageError("report takes MODEL, or SOURCE and MODEL")
     files = UserFiles()
     *sources, model = options.files
     source = files.source(sources[0]) if sources else None

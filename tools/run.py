@@ -9,6 +9,7 @@ from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.tools.console import print_json
 from sardonyx.tools.diagnostics import EXIT_OK
 from sardonyx.tools.objects import UserFiles
+from sardonyx.tools.verify_options import add_run_inputs
 
 EPILOG = """examples:
   sardonyx run model.onnx                                    on generated inputs
@@ -22,8 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="MODEL.onnx")
-    parser.add_argument("--inputs", metavar="FILE", help="FILE.npz, FILE.npy or FILE.py:FUNCTION (default: generated)")
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="the size of a dim: batch=8")
+    add_run_inputs(parser)
     parser.add_argument(
         "--with",
         dest="execution",
@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="native",
         help="what runs it (native)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of generated inputs (0)")
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the outputs there")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

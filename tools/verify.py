@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles
@@ -45,7 +45,7 @@ def run(options: Any, stdout: TextIO) -> int:
     if options.certificate is not None:
         return _check_certificate(options, stdout)
     if len(options.files) not in (1, 2):
-        raise InvalidArgumentError("verify takes MODEL, or SOURCE and MODEL", hint="see sardonyx verify --help")
+        raise UsageError("verify takes MODEL, or SOURCE and MODEL", hint="see sardonyx verify --help")
     from sardonyx.frontend.verify.verify import verify
 
     files = UserFiles()
@@ -158,7 +158,7 @@ def _certify(options: Any, found: Verification, model: str, source: str | None) 
 
 def _check_certificate(options: Any, stdout: TextIO) -> int:
     if options.files:
-        raise InvalidArgumentError("--certificate names the model itself; give no FILE beside it")
+        raise UsageError("--certificate names the model itself; give no FILE beside it")
     from sardonyx.frontend.verify.certificate import check_certificate
 
     files = UserFiles()

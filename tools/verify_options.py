@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.arguments import amount, dim_size, dim_sizes, whole
 from sardonyx.tools.objects import UserFiles, is_object
 
 
@@ -18,7 +19,12 @@ def add_verify_options(parser: argparse.ArgumentParser) -> None:
         help="inputs: FILE.npz or FILE.npy, or FILE.py:FUNCTION, called with each binding's sizes (default: generated)",
     )
     parser.add_argument(
-        "--dim", action="append", default=[], metavar="NAME=SIZES", help="sizes to try a dim at: batch=1,8,32"
+        "--dim",
+        action="append",
+        default=[],
+        type=dim_sizes,
+        metavar="NAME=SIZES",
+        help="sizes to try a dim at: batch=1,8,32",
     )
     parser.add_argument(
         "--ep",
@@ -32,8 +38,8 @@ def add_verify_options(parser: argparse.ArgumentParser) -> None:
         choices=("reference", "native", "onnxruntime"),
         help="try these executions alone",
     )
-    parser.add_argument("--rtol", type=float, help="relative limit for floats (float32: 1e-3)")
-    parser.add_argument("--atol", type=float, help="absolute limit for floats (float32: 1e-5)")
+    parser.add_argument("--rtol", type=amount, help="relative limit for floats (float32: 1e-3)")
+    parser.add_argument("--atol", type=amount, help="absolute limit for floats (float32: 1e-5)")
     parser.add_argument(
         "--metric",
         action="append",
@@ -41,7 +47,16 @@ def add_verify_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py:FUNCTION[>=X]",
         help="a task metric over expected and actual outputs; with a bound it must hold",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of generated inputs (0)")
+    parser.add_argument("--seed", type=whole, default=0, help="of generated inputs (0)")
+
+
+def add_run_inputs(parser: argparse.ArgumentParser) -> None:
+    """The inputs of commands that run a model at one size."""
+    parser.add_argument("--inputs", metavar="FILE", help="FILE.npz, FILE.npy or FILE.py:FUNCTION (default: generated)")
+    parser.add_argument(
+        "--dim", action="append", default=[], type=dim_size, metavar="NAME=SIZE", help="the size of a dim: batch=8"
+    )
+    parser.add_argument("--seed", type=whole, default=0, help="of generated inputs (0)")
 
 
 def verify_arguments(options: argparse.Namespace, files: UserFiles) -> dict[str, Any]:

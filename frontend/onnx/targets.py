@@ -240,8 +240,9 @@ def _operators(opset: int) -> frozenset[str]:
 
 def _opset_gaps(model: OnnxModel, opsets: tuple[int, int], limit: int | None) -> Iterator[Gap]:
     highest = opsets[1] if limit is None else limit
+    fix = f"opset {highest}" if highest >= MIN_OPSET else ""
     if model.opset > highest:
-        yield Gap("", "", UNSUPPORTED, f"opset {model.opset} is above the target's {highest}", f"opset {highest}")
+        yield Gap("", "", UNSUPPORTED, f"opset {model.opset} is above the target's {highest}", fix)
     elif 0 < model.opset < opsets[0]:
         yield Gap("", "", UNSUPPORTED, f"opset {model.opset} is below the target's {opsets[0]}", f"opset {MIN_OPSET}")
 

@@ -81,10 +81,14 @@ def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
         InvalidArgumentError: It cannot be read, or was edited.
     """
     try:
-        found = json.loads(Path(path).read_bytes())
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidArgumentError(f"the certificate '{path}' cannot be read: {error.strerror or error}") from error
+    try:
+        found = json.loads(content)
         seal = found.pop("seal")
         known = found["format"]
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise InvalidArgumentError(f"'{path}' is no certificate: {error}") from error
     if seal != _seal(found):
         raise InvalidArgumentError(f"the certificate '{path}' was edited: its seal does not fit its text")

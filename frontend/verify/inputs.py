@@ -107,8 +107,11 @@ def read_arrays(path: Path) -> dict[str, Array] | Array:
         InvalidArgumentError: It cannot be read.
     """
     try:
+        content = path.read_bytes()
+        if not content.startswith((b"PK", b"\x93NUMPY")):
+            raise ValueError("it is neither .npz nor .npy")
         # Not by name: NumPy leaves a file open that turns out to be none of its own.
-        loaded = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
         with loaded:

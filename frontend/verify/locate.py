@@ -274,10 +274,10 @@ def _reason(edit: Edit, step: Step, twin: Step | None) -> str:
         return f"before it the source has {other}, which the model lacks"
     if len(edit.model) > 1 or len(edit.source) > 1 or step.operator != twin.operator:
         return f"it stands where the source has {other}"
-    mine, theirs = set(step.attributes), set(twin.attributes)
+    mine, theirs = ({a.partition(" : ")[0] for a in s.attributes} for s in (step, twin))
     if mine != theirs:
         own, others = ", ".join(sorted(mine - theirs)), ", ".join(sorted(theirs - mine))
-        return f"it has {own or 'no such attribute'}, the source's '{twin.name}' {others or 'has none'}"
+        return f"it has {own or 'the default'}, the source's '{twin.name}' {others or 'the default'}"
     if step.constants != twin.constants and len(step.reads) == len(twin.reads):
         return f"a weight or constant of it is another one than that of the source's '{twin.name}'"
     if len(step.reads) < len(twin.reads):

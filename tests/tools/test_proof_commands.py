@@ -80,16 +80,16 @@ def test_verify_takes_inputs_metrics_and_what_is_untested_strictly(folder: Path)
 @pytest.mark.parametrize(
     "arguments, status, text",
     [
-        (["verify"], EXIT_FAILURE, "verify takes MODEL, or SOURCE and MODEL"),
+        (["verify"], EXIT_USAGE, "verify takes MODEL, or SOURCE and MODEL"),
         (["verify", "nowhere.onnx"], EXIT_FAILURE, "cannot read nowhere.onnx"),
         (["verify", "{}/net.py", "{}/net.onnx"], EXIT_FAILURE, "names no function"),
         (["verify", "{}/net.py:forwrd", "{}/net.onnx"], EXIT_FAILURE, "did you mean 'forward'?"),
-        (["verify", "{}/net.onnx", "--dim", "batch"], EXIT_FAILURE, "write --dim batch=1,8,32"),
+        (["verify", "{}/net.onnx", "--dim", "batch"], EXIT_USAGE, "write batch=1,8,32"),
         (["verify", "{}/net.onnx", "--ep", "gpu"], EXIT_FAILURE, "'gpu' is no execution provider"),
         (["verify", "{}/net.onnx", "--frobnicate"], EXIT_USAGE, "unrecognized arguments: --frobnicate"),
         (["golden", "check", "{}/net.onnx", "{}/net.onnx"], EXIT_FAILURE, "is no golden file"),
         (["ops", "{}/net.onnx", "--target", "abacus"], EXIT_FAILURE, "there is no target 'abacus'"),
-        (["ops", "{}/net.onnx", "--fix"], EXIT_FAILURE, "--fix takes one --target, and -o FILE.onnx"),
+        (["ops", "{}/net.onnx", "--fix"], EXIT_USAGE, "--fix takes one --target, and -o FILE.onnx"),
         (["run", "{}/net.onnx", "--dim", "tokens=3"], EXIT_FAILURE, "its dims are: batch, seq"),
         (["view", "{}/net.onnx", "-o", "x.png"], EXIT_FAILURE, "neither .html nor .svg"),
     ],
@@ -235,3 +235,41 @@ def test_the_example_pipeline_runs(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "net.certificate.json", "net.golden.npz", "net.onnx", "net.report.html", "net.report.md"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "verify",
+        "verify net.onnx net.onnx net.onnx",
+        "verify net.onnx --dim batch",
+        "verify net.onnx --dim batch=1,-2",
+        "verify net.onnx --rtol nan",
+        "verify net.onnx --certificate net.certificate.json",
+        "golden check net.golden.npz",
+        "golden freeze net.onnx net.onnx net.onnx",
+        "ops net.onnx --fix",
+        "report a.onnx b.onnx c.onnx",
+        "bench net.onnx --rounds 0",
+        "bench net.onnx --dim batch=1,2",
+        "profile net.onnx --runs 0",
+        "run net.onnx --seed -1",
+        "export net.py:f -o net.onnx --opset -1",
+    ],
+)
+def test_a_wrong_command_line_is_told_before_anything_is_read(line: str) -> None:
+    status, out, err = call(*line.split())
+    assert (status, out) == (EXIT_USAGE, "") and "error:" in err and "Traceback" not in err
+
+
+def test_models_with_other_inputs_are_told_apart_without_numbers(folder: Path, tmp_path: Path) -> None:
+    other = small_net()
+    for value in other.graph.input:
+        value.name = "other"
+    for node in other.graph.node:
+        node.input[:] = ["other" if i == "x" else i for i in node.input]
+    other.graph.input.append(onnx.helper.make_tensor_value_info("spare", onnx.TensorProto.FLOAT, [1]))
+    onnx.save(other, tmp_path / "other.onnx")
+    status, out, _ = call("diff", folder / "net.onnx", tmp_path / "other.onnx")
+    assert status == EXIT_CHECK and "the numbers cannot be compared: the source takes x" in out
+    assert "NOT agree" not in out
