@@ -15,7 +15,6 @@ from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Proof, equal
 from sardonyx.dialects.dtypes import bool_, int64, string
 from sardonyx.dialects.evaluate import Array, EvalContext
-from sardonyx.dialects.regex import Pattern, PatternError, compiled
 from sardonyx.dialects.sx.numeric import broadcast, given
 from sardonyx.dialects.sx.strings import string_array
 from sardonyx.dialects.sx.support import broadcast_type, is_unranked
@@ -137,10 +136,10 @@ class StringSplitOp(SxOp):
 class RegexFullMatchOp(SxOp):
     """Whether each text as a whole matches `pattern`, a bool.
 
-    The pattern is of RE2's syntax, and takes a time that is bounded by its size and the text's (`dialects.regex`).
+    The pattern is of RE2's syntax (https://github.com/google/re2/wiki/Syntax), by which ONNX defines the operator; RE2
+    matches in a time that is bounded by the sizes of pattern and text.
 
-    (C1) The operand is strings. (C2) `pattern` is such a regular expression, of at most some 20,000 characters when
-    its repetitions are written out.
+    (C1) The operand is strings. (C2) `pattern` is such a regular expression.
     """
 
     name = "sx.regex_full_match"
@@ -156,15 +155,25 @@ class RegexFullMatchOp(SxOp):
         self.compiled()
         return [broadcast_type(self, bool_, [self.x], "(C1)")]
 
-    def compiled(self) -> Pattern:
+    def compiled(self) -> Any:
+        """The pattern, as RE2 has it."""
+        import re2
+
+        options = re2.Options()
+        options.log_errors = False
         pattern = self.attr("pattern")
         try:
-            return compiled(pattern)
-        except PatternError as error:
-            shown = pattern if len(pattern) <= 60 else f"{pattern[:60]}…"
-            raise self.fail(f"(C2) the pattern {shown!r} cannot be read: {error}") from None
+            return re2.compile(pattern, options)
+        except (re2.error, UnicodeEncodeError) as error:
+            why = error.args[0] if isinstance(error, re2.error) else error
+            why = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
+            raise self.fail(f"(C2) the pattern {_shown(pattern)!r} cannot be read: {_shown(why)}") from None
 
     def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
         (x,) = given(arrays)
         pattern = self.compiled()
-        return [np.array([pattern.matches(text) for text in x.reshape(-1)], np.bool_).reshape(x.shape)]
+        return [np.array([bool(pattern.fullmatch(text)) for text in x.reshape(-1)], np.bool_).reshape(x.shape)]
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"
