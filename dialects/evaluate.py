@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import func
@@ -16,7 +16,7 @@ from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.types import is_tensor
 from sardonyx.errors import ExecutionError, SardonyxError, UnsupportedError
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = "np.ndarray[Any, Any]"
 Value = Any
 """What a value is in a run: an array; a list for a sequence; None for an optional that is empty."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ def write_files(files: Sequence[tuple[Path, Callable[[BinaryIO], object]]]) -> N
                 with target.open("wb") as file:  # a folder is refused here
                     write(file)
                 continue
-            temporary = str(target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp"))
+            temporary = str(target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp"))
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             moves.append((temporary, target))
             if target.exists():

@@ -7,13 +7,13 @@ an element has a byte of its own, of which `ml_dtypes` leaves the upper bits 0.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from sardonyx.dialects.dtypes import DType
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def pack(array: Array, dtype: DType) -> Array:

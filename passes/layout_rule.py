@@ -102,7 +102,7 @@ def values(operands: Sequence[Operand]) -> list[SSAValue]:
     return [operand.value for operand in operands]
 
 
-def vector(emit: Emit, entries: Sequence[int], dtype: Any = np.int64) -> SSAValue:
+def vector(emit: Emit, entries: Sequence[int], dtype: Any = "int64") -> SSAValue:
     """A constant vector of axes or extents."""
     return emit(ConstantOp.dense(np.array(list(entries), dtype)))
 

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.parser import Parser, ParserState, Span
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import MLIRLexer
 
 from sardonyx.dialects import locations
 from sardonyx.errors import InvalidArgumentError, SardonyxError
 from sardonyx.passes.registry import unknown
+from sardonyx.passes.text_parser import LocatingParser
 
 SEPARATOR = re.compile(r"^// -----[ \t]*\r?$", re.MULTILINE)
 """The line between the parts of a split file."""
+
+_NOTHING = re.compile(r"(?:\s+|//[^\n]*)*+")
 
 _SHOWN = 100
 """How many characters of a line an error shows."""
@@ -69,7 +69,7 @@ def read_text(source: str, stdin: TextIO) -> str:
             raw = stdin.buffer.read() if hasattr(stdin, "buffer") else stdin.read().encode()
         else:
             raw = Path(source).read_bytes()
-        return raw.decode("utf-8")
+        return raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8")  # some editors begin a text with that mark
     except UnicodeDecodeError as error:
         raise InvalidArgumentError(
             f"{'standard input' if source == '-' else 'the file'} is no text: byte 0x{error.object[error.start]:02x} "
@@ -105,56 +105,17 @@ class TextError(InvalidArgumentError):
         self.excerpt = text.excerpt(at)
 
 
-class _Lexer(MLIRLexer):
-    """xDSL's lexer takes exponential time for a string that is not closed; possessive quantifiers don't backtrack."""
-
-    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
-
-
-class _LocatingParser(Parser):
-    """A parser that notes the line of ops without a location of their own."""
-
-    def __init__(self, ctx: Context, text: Text) -> None:
-        super().__init__(ctx, "", text.name)
-        self._parser_state = ParserState(_Lexer(Input(text.content, text.name)))
-        self._text = text
-        self._stated: LocationAttr | None = None
-        self._file = StringAttr(text.name)
-
-    def parse_optional_location(self) -> LocationAttr | None:
-        self._stated = super().parse_optional_location()
-        return self._stated
-
-    def parse_operation(self) -> Operation:
-        start = self._current_token.span.start
-        op = super().parse_operation()  # its own location is the last thing that it parses
-        if self._stated is None and isinstance(op.location, UnknownLoc):
-            line, column = self._text.place(start)
-            op.location = FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
-        return op
-
-    def _get_op_by_name(self, name: str) -> type[Operation]:
-        try:
-            return super()._get_op_by_name(name)
-        except ParseError as error:  # xDSL's stands behind the name
-            start = self._text.content.rfind(name, 0, error.span.start)
-            raise ParseError(Span(start, start + len(name), self.lexer.input), error.msg) from error
-
-    @property
-    def offset(self) -> int:
-        """Where it stands."""
-        return self._current_token.span.start
-
-
 def parse_text(ctx: Context, text: Text, verify: bool = True) -> ModuleOp:
     """Parse MLIR text.
 
     Raises:
         InvalidArgumentError: The text does not parse, or (with `verify`) is not valid; the location is its line.
     """
-    parser: _LocatingParser | None = None
+    if _NOTHING.fullmatch(text.content):
+        raise InvalidArgumentError("there is nothing in it: neither a module nor an op", location=text.name)
+    parser: LocatingParser | None = None
     try:
-        parser = _LocatingParser(ctx, text)
+        parser = LocatingParser(ctx, text)
         module = parser.parse_module()
     except ParseError as error:
         raise TextError(text, error.span.start, _first_line(error.msg), hint=_hint(error.msg, ctx)) from error
@@ -181,6 +142,7 @@ def _hint(message: str, ctx: Context) -> str | None:
     found = re.match(r"Operation (\S+) is not registered", message)
     if found is None:
         return None
+    ctx.get_optional_dialect("sx")
     known: Iterable[str] = [op.name for op in ctx.loaded_ops]
     near = unknown("op", found[1], known).hint
     return near or "--allow-unregistered-dialect accepts ops of unknown dialects"

@@ -36,8 +36,8 @@ class Loaded:
 
 
 def kind_of(source: str) -> str:
-    """'onnx', 'python', 'mlir', or 'frontend' where somebody else's reads it, by the name. Standard input and `.mlir` are
-    ours.
+    """'onnx', 'python', 'mlir', or 'frontend' where somebody else's reads it, by the name. Standard input and `.mlir`
+    are ours.
 
     Raises:
         InvalidArgumentError: It names a Python file, but no function.

@@ -13,11 +13,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from sardonyx.tools.deferred import defer
 from sardonyx.tools.diagnostics import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, close_stdout
 from sardonyx.tools.opt_options import UsageError, parse_arguments
 
 if TYPE_CHECKING:
     from sardonyx.tools.opt_driver import Driver
+
+SELDOM = ("numpy", "ml_dtypes", "difflib", "hashlib", "json", "shlex")
+"""What most runs do without."""
 
 
 def run(args: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> int:
@@ -83,6 +87,7 @@ def _run(driver: Driver) -> int:
 def main() -> None:
     """The console script."""
     gc.disable()  # one command, one graph: collecting costs a fifth of the time and frees nothing of size
+    defer(*SELDOM)
     sys.exit(close_stdout(run(sys.argv[1:], sys.stdin, sys.stdout, sys.stderr)))
 
 

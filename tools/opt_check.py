@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,10 +33,9 @@ def add_reports(add: Callable[..., Any]) -> None:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1")
+    return int(text)
 
 
 def check_options(options: argparse.Namespace) -> CheckOptions | None:
@@ -73,6 +71,8 @@ def explain(options: argparse.Namespace, report: PipelineReport, stream: TextIO)
         counts = Counter(d for d in chosen if not op or _concerns(d, op))
         found += [item for item in counts.items() if item not in found]
     if options.explain_format == "json":
+        import json
+
         stream.write(json.dumps([_as_dict(d, n) for d, n in found], indent=1) + "\n")
         return
     fired = ", ".join(f"{e.name} {e.statistics['rewrites']}" for e in report.passes if _asked(options, e.name))

@@ -52,10 +52,10 @@ class Driver:
 
     def report(self, error: Exception) -> int:
         """Print an error (or keep it for --verify-diagnostics); returns its exit status."""
-        from sardonyx.tools.opt_diagnostics import of_error
-
         known = as_error(error)
         if self.came is not None and known.code_name != "INTERNAL":
+            from sardonyx.tools.opt_diagnostics import of_error
+
             self.came += of_error(known, self.source)
             return EXIT_OK
         render(known, self.stderr, self.source, self.options.debug)
@@ -84,14 +84,14 @@ class Driver:
 
     def _part(self, text: Text | None, number: int, results: list[Result]) -> int:
         """Work on one part; what it gives goes to `results`. Other parts have their turn even where this one fails."""
-        from sardonyx.tools import opt_diagnostics
-
         if self.came is None:
             try:
                 results.append(self._one(text, number))
             except Exception as error:  # noqa: BLE001 -- reported here
                 return self.report(error)
             return EXIT_OK
+        from sardonyx.tools import opt_diagnostics
+
         expected = [] if text is None else opt_diagnostics.read_expectations(text)
         self.came.clear()
         status = EXIT_OK
@@ -108,7 +108,6 @@ class Driver:
         from sardonyx.passes import registry
         from sardonyx.passes.pipeline import parse
         from sardonyx.tools.modules import kind_of
-        from sardonyx.tools.opt_rewrites import parse_counter
         from sardonyx.tools.opt_targets import find_target
 
         options = self.options
@@ -126,9 +125,16 @@ class Driver:
                                        ("--explore", options.explore, (".html",))):  # fmt: skip
             if given is not None and not given.endswith(endings):
                 raise InvalidArgumentError(f"{option} writes {' or '.join(endings)}, and '{given}' is neither")
+        tree = options.print_ir_tree_dir
+        if tree is not None and Path(tree).exists() and not Path(tree).is_dir():
+            raise InvalidArgumentError(f"--print-ir-tree-dir writes into a directory, and '{tree}' is a file")
         self.passes = parse(options.pipeline)
         opt_check.check_explained(options, [p.name for p in self.passes])
-        self.counters = [parse_counter(text) for text in options.debug_counter]
+        self.counters = []
+        if options.debug_counter:
+            from sardonyx.tools.opt_rewrites import parse_counter
+
+            self.counters = [parse_counter(text) for text in options.debug_counter]
         printed = options.print_ir_before | options.print_ir_after | options.trace_rewrites
         printed |= {counter.name.partition(":")[0] for counter in self.counters}
         printed -= {"*"}
@@ -252,10 +258,12 @@ class Driver:
         )
 
     def _reproducer(self) -> Reproducer | None:
+        path = self.options.crash_reproducer
+        if path is None:
+            return None
         from sardonyx.tools.opt_reproducer import Reproducer
 
-        path = self.options.crash_reproducer
-        return None if path is None else Reproducer(Path(path), self.options, self.passes)
+        return Reproducer(Path(path), self.options, self.passes)
 
     def _instruments(
         self, number: int, reproducer: Reproducer | None, loaded: Loaded
@@ -324,13 +332,13 @@ class Driver:
 
     def tell(self, remarks: Sequence[Remark]) -> None:
         """Print remarks, or keep them for --verify-diagnostics."""
-        from sardonyx.tools.opt_diagnostics import of_remark
-
         kinds = self.options.remarks | {"warning"}
         for remark in remarks:
             if "*" not in kinds and remark.kind not in kinds:
                 continue
             if self.came is not None:
+                from sardonyx.tools.opt_diagnostics import of_remark
+
                 self.came.append(of_remark(remark, self.source))
                 continue
             where = remark.location or self.source

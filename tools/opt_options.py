@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Container, Sequence
 from typing import Any, NoReturn, TypeAlias
@@ -73,8 +72,10 @@ class _Parser(argparse.ArgumentParser):
         found = re.match(r"unrecognized arguments: (.*)", message)
         if found is None:
             return f"{self.prog} --help explains the options"
+        import difflib
+
         first = found[1].split()[0].partition("=")[0]
-        near = difflib.get_close_matches(first, self._option_string_actions, 1)
+        near = difflib.get_close_matches(first, self._option_string_actions, 1, 0.7)
         if near and first != near[0]:
             return f"did you mean '{near[0]}'?"
         return f"it takes one input; {self.prog} --help explains the options"
@@ -208,10 +209,9 @@ def _add_instead(add: _Add) -> None:
 
 
 def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError(text)
-    return value
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 0")
+    return int(text)
 
 
 _MLIR_NAMES = {

@@ -149,6 +149,8 @@ def find_target(name: str) -> TargetEntry:
     Raises:
         InvalidArgumentError: There is none; the hint names the nearest.
     """
+    if name in TARGETS and not registry.loaded_files():  # looking at what packages register takes its time
+        return TARGETS[name]
     known = targets()
     if name not in known:
         raise registry.unknown("target", name, known, f"targets: {', '.join(known)}")

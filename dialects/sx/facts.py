@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -17,7 +17,7 @@ from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.values import MAX_ELEMENTS, Contents, contents, known_ints
 
 Rule = Callable[..., Dim | None]
-Grid = np.ndarray[Any, Any]
+Grid: TypeAlias = "np.ndarray[Any, Any]"
 """An object array of `Dim | None`."""
 
 
