@@ -90,6 +90,7 @@ class _Aligner:
         self.in_source = value_hashes(source, self.by_name, {})
         self.of_hash = {h: n for n, h in reversed(list(enumerate(self.in_source)))}
         self.given: dict[int, str] = {}
+        self.settled: set[int] = set()
         self.wanted = wanted
         self.failed = model.failed[0] if model.failed is not None else None
         self.steps = [*steps_behind(model, wanted), *([self.failed] if self.failed is not None else [])]
@@ -102,12 +103,13 @@ class _Aligner:
         found = Alignment(frozenset(n for n, h in enumerate(hashes) if h in self.of_hash))
         done = False
         for _ in range(ROUNDS):
-            front = [s for s in self.steps if self._parts(s, hashes)]
+            front = [s for s in self.steps if id(s) not in self.settled and self._parts(s, hashes)]
             edit = self._edit(front, hashes) if front else None
             if edit is None:
                 done = not front
                 break
             found.edits.append(edit)
+            self.settled.update(map(id, edit.model))
             if edit.reader is not None and edit.reader is self.failed:
                 done = True
                 break

@@ -249,7 +249,8 @@ def _dtype(name: str) -> np.dtype[Any]:
 def _trace_to_json(trace: Trace) -> dict[str, Any]:
     return {
         "steps": [
-            [s.name, s.operator, s.location, s.reads, s.makes, s.digest, s.attributes, s.constants] for s in trace.steps
+            [s.name, s.operator, s.location, s.reads, s.makes, s.digest, s.attributes, s.constants, s.computed]
+            for s in trace.steps
         ],
         "prints": [None if p is None else p.to_json() for p in trace.prints],
         "names": list(trace.names),
@@ -260,8 +261,8 @@ def _trace_to_json(trace: Trace) -> dict[str, Any]:
 
 def _trace_from_json(data: Mapping[str, Any]) -> Trace:
     steps = [
-        Step(name, op, where, tuple(reads), tuple(makes), digest, tuple(attributes), tuple(constants))
-        for name, op, where, reads, makes, digest, attributes, constants in data["steps"]
+        Step(name, op, where, tuple(reads), tuple(makes), digest, *map(tuple, rest))
+        for name, op, where, reads, makes, digest, *rest in data["steps"]
     ]
     prints = [None if p is None else Fingerprint.from_json(p) for p in data["prints"]]
     return Trace(tuple(steps), tuple(prints), tuple(data["names"]), tuple(data["inputs"]), dict(data["outputs"]))

@@ -100,6 +100,7 @@ def locate(source: Trace, model: Trace, bad_outputs: Sequence[str], precision: s
     aligned = align(source, model, wanted)
     search = _Search(source, model, wanted, aligned, FLOOR[precision])
     found = search.by_edits() if aligned.complete else search.by_values()
+    found = found and search.behind_constants(found)
     if refused is None:
         return found or _other_output(source, model, aligned, bad_outputs)
     step, message = refused
@@ -202,6 +203,27 @@ class _Search:
         """Whether a node makes NaN or infinities of finite numbers."""
         odd = [any(p.odd for n in ns if (p := self.model.prints[n]) is not None) for ns in (step.makes, step.reads)]
         return odd[0] and not odd[1]
+
+    # ---- what is computed of constants
+
+    def behind_constants(self, found: Culprit) -> Culprit:
+        """Where a node reads what others made of constants, otherwise than in the source: the first of those."""
+        steps = [*self.model.steps, *([self.model.failed[0]] if self.model.failed is not None else [])]
+        step = next((s for s in steps if s.name == found.node), None)
+        maker = {m: s for s in self.model.steps for m in s.makes}
+        known = {s.digest for s in self.source.steps}
+        behind: Step | None = None
+        while step is not None:
+            others = (maker.get(n) for n in step.computed)
+            step = next((s for s in others if s is not None and s.digest not in known), None)
+            behind = step or behind
+        if behind is None:
+            return found
+        twin = next((s for s in self.source.steps if s.name == behind.name), None)
+        value = self.model.names[behind.makes[0]] if behind.makes else ""
+        why = f"the constant that it makes is another one than in the source; node '{found.node}' reads it: {found.why}"
+        missing = twin.name if twin is not None else None
+        return Culprit(behind.name, behind.operator, behind.location, value, found.distance, 0.0, why, missing)
 
     # ---- by the values
 

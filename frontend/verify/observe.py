@@ -77,8 +77,8 @@ class Step:
     """A node of a run: its name, operator and origin, the values that it reads and makes.
 
     Values are numbered; inputs that are constants, or computed from constants alone, are left out.
-    `digest` is the hash of what it does with them, constants included; `attributes` are for people, and `constants`
-    tell whether a weight is another one.
+    `digest` is the hash of what it does with them, constants included; `attributes` are for people, `constants` tell
+    whether a weight is another one, and `computed` are the values among them that nodes make of constants.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Step:
     digest: str = ""
     attributes: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
+    computed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -237,8 +238,9 @@ def _step(op: Operation, name: str, numbers: Mapping[SSAValue, int], constant: M
     places = {value: f"<{i}>" for i, value in enumerate(reads)}
     digest = node_digest(op, lambda value: places.get(value) or constant[value])
     weights = tuple(constant[o] for o in op.operands if o in constant)
+    computed = tuple(numbers[o] for o in dict.fromkeys(_operands(op)) if o in constant and o in numbers)
     taken = tuple(numbers[o] for o in reads)
-    return Step(name, op.name, _origin(op), taken, (), digest, tuple(attributes_of(op)), weights)
+    return Step(name, op.name, _origin(op), taken, (), digest, tuple(attributes_of(op)), weights, computed)
 
 
 def _returned(block: Any) -> Sequence[SSAValue]:
