@@ -45,9 +45,7 @@ def generate_callers(
 
 def _body(graph: CompiledGraph, shapes: Sequence[str | None], outputs: list[str], out: str) -> list[str]:
     inputs = [f"a{k}" for k in range(len(graph.inputs))]
-    lines = ["    try:"]
-    if inputs:
-        lines.append(f"        {', '.join(inputs)}{',' if len(inputs) == 1 else ''} = arrays")
+    lines = ["    try:", f"        ({', '.join(inputs)}{',' if len(inputs) == 1 else ''}) = arrays"]
     for name in inputs:
         lines.append(f"        if type({name}) is not ndarray: {name} = {name}._array")
     for k in range(len(inputs)):
