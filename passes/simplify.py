@@ -46,6 +46,8 @@ class SimplifyPass(SxPass):
     19. What an optional was made of; whether there is a value, where that is known.
     20. What a loop carries and its body yields as it came: the body reads it from outside, and it is the result. Not
         where the body's argument states an extent that is not proved of the initial value.
+    21. slice, with constant bounds, of a gather along the same axis by a constant vector, where only such slices read
+        the gather: a gather by a part of the vector.
 
     Requires: nothing (it finds more after `infer-types`). Ensures: none of the cases is left.
     Promise: exact (payloads of NaN excepted).

@@ -13,7 +13,7 @@ from sardonyx.dialects.dims import Proof, equal
 from sardonyx.dialects.sx.concat import ConcatOp
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.gather import GatherOp
-from sardonyx.dialects.sx.slice import SliceOp
+from sardonyx.dialects.sx.slice import SliceOp, slice_positions
 from sardonyx.dialects.values import known_ints
 from sardonyx.passes import provenance
 from sardonyx.passes.constants import small_array
@@ -128,4 +128,30 @@ class GatherOfGatherPattern(SxPattern[GatherOp]):
         )
 
 
-PATTERNS = (SliceOfSlicePattern, ConcatOfConcatPattern, GatherOfGatherPattern)
+class SliceOfGatherPattern(SxPattern[SliceOp]):
+    """Case 21: a slice along the axis of a gather by a constant vector, which only such slices read."""
+
+    NAME: ClassVar = "slice-of-gather"
+    OPS: ClassVar = (SliceOp,)
+
+    def rewrite(self, op: SliceOp, rewriter: SxRewriter) -> None:
+        inner = defined_by(op.data, GatherOp)
+        if inner is None or not is_ranked(inner.data, op.data):
+            return
+        axis, indices = inner.attr("axis") % rank_of(inner.data), small_array(inner.indices)
+        if indices is None or indices.ndim != 1:
+            return rewriter.decline("the indices of the gather are no constant vector")
+        readers = {use.operation for use in inner.output.uses}
+        parts = {reader: ranges_of(reader) for reader in readers if isinstance(reader, SliceOp)}
+        if len(parts) < len(readers) or any(part is None or part.keys() != {axis} for part in parts.values()):
+            return rewriter.decline("the gather is not only read by slices along its axis with constant bounds")
+        start, end, step = (parts[op] or {})[axis]
+        first, count = slice_positions(len(indices), start, end, step)
+        kept = indices[first + step * np.arange(count)]
+        both = provenance.merge(op.location, inner.location)
+        constant = ConstantOp.dense(np.ascontiguousarray(kept), both)
+        made = GatherOp.make(inner.data, constant.output, axis=inner.attr("axis"), location=both)
+        rewriter.replace(op, [constant, made])
+
+
+PATTERNS = (SliceOfSlicePattern, ConcatOfConcatPattern, GatherOfGatherPattern, SliceOfGatherPattern)

@@ -620,3 +620,32 @@ func.func @gathers_not(%x: tensor<5x4xf32>) -> tensor<3xf32> {
 // CHECK-NEXT: %3 = sx.gather %1, %2 {axis = 1 : i64} : (tensor<3x4xf32>, tensor<i64>) -> tensor<3xf32>
 // CHECK-NEXT: func.return %3 : tensor<3xf32>
 // CHECK-NEXT: }
+
+// Parts of a vector that was put in another order are gathered at once (case 21), backwards too; not where the gather is
+// read elsewhere, or a slice takes another axis.
+func.func @parts(%x: tensor<?x?x?x?xf32, #sx.dims<n, a, b, c>>, %y: tensor<?x3xf32, #sx.dims<n, _>>) -> (tensor<2xi64>, tensor<2xi64>, tensor<2x3xf32>, tensor<1x3xf32>, tensor<2x1xf32>) {
+  %order = sx.constant {value = dense<[0, 2, 1, 3]> : tensor<4xi64>} : () -> tensor<4xi64>
+  %0 = sx.constant {value = dense<[0]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %1 = sx.constant {value = dense<[1]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %2 = sx.constant {value = dense<[2]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %last = sx.constant {value = dense<[-1]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %far = sx.constant {value = dense<[-9]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %minus = sx.constant {value = dense<[-2]> : tensor<1xi64>} : () -> tensor<1xi64>
+  %s = sx.shape %x : (tensor<?x?x?x?xf32, #sx.dims<n, a, b, c>>) -> tensor<4xi64>
+  %g = sx.gather %s, %order : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi64>
+  %a = sx.slice %g, %0, %2 : (tensor<4xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  %b = sx.slice %g, %last, %far, %0, %minus : (tensor<4xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  %pick = sx.constant {value = dense<[1, 0]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %h = sx.gather %y, %pick : (tensor<?x3xf32, #sx.dims<n, _>>, tensor<2xi64>) -> tensor<2x3xf32>
+  %c = sx.slice %h, %0, %1 : (tensor<2x3xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<1x3xf32>
+  %pick2 = sx.constant {value = dense<[1, 1]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %i = sx.gather %y, %pick2 : (tensor<?x3xf32, #sx.dims<n, _>>, tensor<2xi64>) -> tensor<2x3xf32>
+  %d = sx.slice %i, %0, %1, %1 : (tensor<2x3xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2x1xf32>
+  func.return %a, %b, %h, %c, %d : tensor<2xi64>, tensor<2xi64>, tensor<2x3xf32>, tensor<1x3xf32>, tensor<2x1xf32>
+}
+// CHECK-LABEL: func.func @parts(
+// CHECK-DAG:     %[[A:.*]] = sx.constant {value = dense<[0, 2]> : tensor<2xi64>}
+// CHECK-DAG:     %[[B:.*]] = sx.constant {value = dense<[3, 2]> : tensor<2xi64>}
+// CHECK-DAG:     sx.gather %[[S:.*]], %[[A]] : (tensor<4xi64>
+// CHECK-DAG:     sx.gather %[[S]], %[[B]] : (tensor<4xi64>
+// CHECK-COUNT-2: sx.slice
