@@ -10,7 +10,7 @@ import dataclasses
 import gc
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,9 +98,22 @@ def _create(spec: ArgSpec) -> ModulePass:
     try:
         return cls.from_spec(ArgSpec(cls.name, given))
     except ValueError as error:
+        what = _wrong_option(cls, given) or str(error)
         raise InvalidArgumentError(
-            f"pass '{spec.name}': {error}", hint=f"its options: {describe_options(cls)}"
+            f"pass '{spec.name}': {what}", hint=f"its options: {describe_options(cls)}"
         ) from error
+
+
+def _wrong_option(cls: type[ModulePass], given: Mapping[str, Any]) -> str | None:
+    """Which option has a value of another type, in words; xDSL's error does not name it."""
+    for key, values in given.items():
+        try:
+            cls.from_spec(ArgSpec(cls.name, {key: values}))
+        except ValueError as error:
+            if "Incompatible types" in str(error):
+                shown = f"cannot be '{','.join(map(str, values))}'" if values else "needs a value"
+                return f"option '{key.replace('_', '-')}' {shown}"
+    return None
 
 
 def describe_options(cls: type[ModulePass]) -> str:

@@ -101,7 +101,7 @@ def run(options: argparse.Namespace, stdout: TextIO, stdin: TextIO | None = None
         Path(options.output).write_text(text, encoding="utf-8")
     if not options.quiet:
         ops = sum(1 for _ in found.module.walk()) - 1
-        rewrites = "" if found.rewrites is None else f", {found.rewrites} rewrites"
+        rewrites = f", {found.rewrites} rewrite{'s' * (found.rewrites > 1)}" if found.rewrites else ""
         told.write(
             f"{found.finding}\n  {ops} ops, pipeline '{format(found.passes)}'{rewrites}; "
             f"{found.tried} cases tried in {time.monotonic() - begin:.1f} s\n"
@@ -122,7 +122,9 @@ def reduce(
     oracle.prepare()
     finding = oracle.find(module, passes)
     if finding is None:
-        raise InvalidArgumentError("there is nothing to reduce: the oracle finds nothing in the input", hint="--inputs")
+        raise InvalidArgumentError(
+            "there is nothing to reduce: the oracle finds nothing in the input", hint="--inputs=9 tries more"
+        )
     progress.write(f"found: {finding}\n")
     deadline = time.monotonic() + seconds
     chosen, tried = _shorter(module, list(passes), oracle, finding)
@@ -205,8 +207,9 @@ def test_text(found: Reduction, oracle: Oracle, name: str, loaded: Sequence[str]
     lines = [found.finding]
     if name in ("native", "ort"):
         lines.append(f"sardonyx-reduce %s --oracle {name} shows it")
-    if found.rewrites is not None and fails:
-        lines.append(f"It takes {found.rewrites} rewrites: --fuel={found.rewrites} stops behind the wrong one.")
+    if found.rewrites and fails:
+        many = "1 rewrite" if found.rewrites == 1 else f"{found.rewrites} rewrites"
+        lines.append(f"It takes {many}: --fuel={found.rewrites} stops behind the wrong one.")
     words += [oracle.arguments()]
     return reproducer_text(found.module, " ".join(filter(None, words)), lines, expect_failure=fails)
 

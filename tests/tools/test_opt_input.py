@@ -313,3 +313,34 @@ def test_mutilated_text_is_parsed_or_refused(data: st.DataObject):
     assert ran.status in (0, 1), ran.err
     assert "[INTERNAL]" not in ran.err, (text, ran.err)
     assert ran.status == 0 or ran.err.startswith("<stdin>"), (text, ran.err)
+
+
+def test_a_text_that_an_editor_marked(tmp_path: Path):
+    """A byte order mark, and Windows' ends of lines."""
+    (tmp_path / "g.mlir").write_bytes(b"\xef\xbb\xbffunc.func @main() {\r\n  func.return // end\r\n}\r\n")
+    ran = run_opt(tmp_path / "g.mlir", "--locations")
+    assert ran.status == 0, ran.err
+    assert 'g.mlir":2:3' in ran.out
+
+
+@pytest.mark.parametrize("content", ["", " \n\t\n", "// nothing\n// here"])
+def test_a_text_with_nothing_in_it(content: str):
+    ran = run_opt(stdin=content)
+    assert ran.status == 1
+    assert ran.err == "<stdin>: error: there is nothing in it: neither a module nor an op [INVALID_ARGUMENT]\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--check-passes=0", "-p", "cse"], "--check-passes: '0' is no number from 1"),
+        (["--fuel", "-1", "-p", "cse"], "--fuel: '-1' is no number from 0"),
+        (["-p", "fold-constants{max-bytes=abc}"], "option 'max-bytes' cannot be 'abc'"),
+        (["-p", "fold-constants{max-bytes}"], "option 'max-bytes' needs a value"),
+        (["-p", "cse", "--print-ir-tree-dir", __file__], "writes into a directory, and"),
+    ],
+)
+def test_what_a_command_line_gets_wrong_is_told_in_words(args: list[str], message: str):
+    ran = run_opt(*args, stdin="func.func @main() {\n  func.return\n}\n")
+    assert (ran.status, ran.out) == (2, "")
+    assert message in ran.err

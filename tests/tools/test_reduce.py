@@ -115,8 +115,9 @@ def test_the_smallest_case(oracle, op, ops, status, says, wrong, tmp_path):
     assert code == 0, progress
     assert ops_of(text) == ops and "@other" not in text
     assert "-p 'wrong'" in text and re.search("tensor<[12]x[12]xf32>", text) and "cases tried" in progress
+    assert "0 rewrites" not in text + progress
     if oracle == "numeric":
-        assert "It takes 1 rewrites" in text
+        assert "It takes 1 rewrite: --fuel=1" in text
     found, message = again(text, tmp_path / "case.mlir")
     assert found == status and says in message
 
