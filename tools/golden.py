@@ -9,7 +9,7 @@ from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles
-from sardonyx.tools.verify import print_verification
+from sardonyx.tools.verify import named, print_verification
 from sardonyx.tools.verify_options import add_verify_options, verify_arguments
 
 EPILOG = """examples:
@@ -47,7 +47,7 @@ def _freeze(options: Any, stdout: TextIO) -> int:
     *sources, model = options.files
     source = files.source(sources[0]) if sources else None
     with Progress(options.json) as progress:
-        found = verify(source, model, progress=progress, **verify_arguments(options, files))
+        found = named(verify(source, model, progress=progress, **verify_arguments(options, files)), sources)
     if not found.ok:
         if options.json:
             print_json({"ok": False, "verification": found.to_json()}, stdout)

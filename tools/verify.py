@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
-from sardonyx.tools.objects import UserFiles
+from sardonyx.tools.objects import UserFiles, is_object
 from sardonyx.tools.verify_options import add_verify_options, asked_for, metrics_of, verify_arguments
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(options: Any, stdout: TextIO) -> int:
     source = files.source(sources[0]) if sources else None
     arguments = verify_arguments(options, files)
     with Progress(options.json) as progress:
-        found = verify(source, model, progress=progress, **arguments)
+        found = named(verify(source, model, progress=progress, **arguments), sources)
     missed = _missed_metrics(found, options, files)
     if options.save_worst and found.worst is not None:
         _save(options.save_worst, found.worst.arrays())
@@ -66,6 +67,11 @@ def run(options: Any, stdout: TextIO) -> int:
         print_verification(found, stdout, missed)
         stdout.write(_last_line(found, ok, options.strict))
     return EXIT_OK if ok else EXIT_CHECK
+
+
+def named(found: Verification, sources: Sequence[str]) -> Verification:
+    """The verification with the source called as on the command line."""
+    return replace(found, source=sources[0]) if sources and is_object(sources[0]) else found
 
 
 def print_verification(found: Verification, stdout: TextIO, missed: Sequence[str] = ()) -> None:

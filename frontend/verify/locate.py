@@ -100,15 +100,18 @@ def locate(source: Trace, model: Trace, bad_outputs: Sequence[str], precision: s
     aligned = align(source, model, wanted)
     search = _Search(source, model, wanted, aligned, FLOOR[precision])
     found = search.by_edits() if aligned.complete else search.by_values()
-    found = found and search.behind_constants(found)
     if refused is None:
+        found = found and search.behind_constants(found)
         return found or _other_output(source, model, aligned, bad_outputs)
     step, message = refused
-    if found is None or found.node == step.name:
-        missing = None if found is None else found.missing
-        why = f"it refuses the data: {message}" if found is None else f"{found.why}; it refuses the data: {message}"
-        return Culprit(step.name, step.operator, step.location, "", np.inf, 0.0, why, missing)
-    return replace(found, why=f"{found.why}; then node '{step.name}' refuses the data: {message}")
+    refusal = f"it refuses the data: {message}"
+    if found is None:
+        found = Culprit(step.name, step.operator, step.location, "", np.inf, 0.0, refusal)
+    elif found.node == step.name:
+        found = replace(found, why=f"{found.why}; {refusal}")
+    else:
+        found = replace(found, why=f"{found.why}; then node '{step.name}' refuses the data: {message}")
+    return search.behind_constants(found)
 
 
 def maker_of(source: Trace, output: str, verb: str) -> Culprit | None:

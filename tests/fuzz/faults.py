@@ -4,7 +4,8 @@ For each kind of fault the first node is taken where it changes a value by more 
 caught, and the node named must be that one (`exact`); a node that is gone is named as missing, and several nodes that
 replace one are named by any of them. Where a model's node cannot be told (what it reads is wrong only in the shape that
 a folded constant has), the first node that reads its result counts as `downstream`. Any other is `wrong`. What a model
-has no place for is skipped. A fault that breaks a type wherever it is planted is refused when the model is read.
+has no place for is skipped. A fault that breaks a type wherever it is planted is `refused` when the model is read, at
+the node or one that reads it, or `refused behind` these.
 """
 
 from __future__ import annotations
@@ -245,7 +246,8 @@ class Found:
     kind: str
     node: str
     verdict: str
-    """'exact', 'downstream', 'wrong', 'refused' when the model was read, or 'missed'."""
+    """'exact', 'downstream', 'wrong', or 'missed'; 'refused' when the model was read, by an error that names the node or
+    one that reads it, or 'refused behind' these."""
     said: str
 
 
@@ -341,7 +343,10 @@ def _plant(
         try:
             found = verify(origin, bad, inputs=[case], only=["reference"])
         except SardonyxError as error:  # the fault broke a type: it is refused when the model is read
-            return Found(kind, node, "refused", str(error))
+            text = str(error)
+            named = {n.name for n in made.graph.node if f"'{n.name}'" in text}
+            near = judge(source, made, node, named, text) != "wrong"
+            return Found(kind, node, "refused" if near else "refused behind", text)
         # Where the reference and onnxruntime differ anyway, only the two references are held against each other.
         failures = [r for r in found.failures if sound or r.execution == "semantics"]
         if failures or found.frozen:
@@ -370,7 +375,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tries", type=int, default=4, help="how many places of a kind are tried (4)")
     parser.add_argument("--seconds", type=float, default=1e9, help="how long one model may take")
     options = parser.parse_args(arguments)
-    totals = dict.fromkeys((*CAUGHT, "refused", "missed"), 0)
+    totals = dict.fromkeys((*CAUGHT, "refused", "refused behind", "missed"), 0)
     for path in options.models:
         began = time.monotonic()
         outcome = try_model(path, cases_from(options.inputs, path), options.tries, options.seconds)
