@@ -26,6 +26,7 @@ from sardonyx.frontend.functions.gathering import slice, take, take_along_axis
 from sardonyx.frontend.functions.linalg import matmul, matrix_transpose
 from sardonyx.frontend.functions.reductions import argmax, sum
 from sardonyx.frontend.functions.shape import broadcast_to, expand_dims
+from sardonyx.frontend.linalg.compiled import compiled_from
 from sardonyx.frontend.linalg.support import at, column, matrices, positions, row, static
 from sardonyx.frontend.operands import TensorLike, promoted, to_tensor
 from sardonyx.frontend.source import user_line
@@ -46,6 +47,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
+@compiled_from(32)
 def cholesky(x: TensorLike, /, *, upper: bool = False) -> Tensor:
     """The triangular L with `L L' = x` (or U with `U' U = x`) of symmetric positive definite matrices."""
     x = matrices("cholesky", x, square=True)
@@ -113,6 +115,7 @@ def _rows(x: Tensor, order: Tensor) -> Tensor:
     return take_along_axis(x, wanted, axis=-2)
 
 
+@compiled_from(24)
 def solve(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """The y with `x1 y = x2`; `x2` is a vector, or matrices with as many rows.
 
@@ -136,6 +139,7 @@ def _broadcast_batch(a: Tensor, b: Tensor) -> tuple[Any, ...]:
     return tuple(broadcast_shapes(a.shape[:-2], b.shape[:-2]))
 
 
+@compiled_from(24)
 def inv(x: TensorLike, /) -> Tensor:
     """The inverse of square matrices."""
     x = matrices("inv", x, square=True)
@@ -143,6 +147,7 @@ def inv(x: TensorLike, /) -> Tensor:
     return _eliminated(x, unit)[0]
 
 
+@compiled_from(24)
 def slogdet(x: TensorLike, /) -> SlogdetResult:
     """The sign and the logarithm of the absolute value of the determinant; 0 and -inf for a singular matrix."""
     x = matrices("slogdet", x, square=True)
@@ -155,6 +160,7 @@ def _diagonal_mask(x: Tensor) -> Tensor:
     return equal(expand_dims(places, axis=-1), places)
 
 
+@compiled_from(16)
 def qr(x: TensorLike, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
     """`x = Q R` by Householder reflections.
 

@@ -29,6 +29,7 @@ from sardonyx.frontend.functions.linalg import matrix_transpose
 from sardonyx.frontend.functions.reductions import max, sum
 from sardonyx.frontend.functions.selecting import argsort
 from sardonyx.frontend.functions.shape import broadcast_to, expand_dims
+from sardonyx.frontend.linalg.compiled import compiled_from
 from sardonyx.frontend.linalg.factorizations import qr
 from sardonyx.frontend.linalg.support import matrices, static
 from sardonyx.frontend.operands import TensorLike, to_tensor
@@ -97,6 +98,7 @@ def _padded(x: Tensor, rows: int, columns: int) -> Tensor:
     return x
 
 
+@compiled_from(6)
 def eigh(x: TensorLike, /) -> EighResult:
     """Eigenvalues and eigenvectors of symmetric matrices; the lower triangle is read.
 
@@ -158,11 +160,13 @@ def _entries(a: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return take(take_along_axis(chosen, wanted, axis=-1), to_tensor(0), axis=-1)
 
 
+@compiled_from(6)
 def eigvalsh(x: TensorLike, /) -> Tensor:
     """The eigenvalues of symmetric matrices, in ascending order."""
     return eigh(x).eigenvalues
 
 
+@compiled_from(6)
 def svd(x: TensorLike, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular values and vectors, by rotations of columns that make them orthogonal (Hestenes).
 
@@ -232,6 +236,7 @@ def _orthogonal_columns(x: Tensor, columns: int) -> tuple[Tensor, Tensor]:
     return slice(work, [0], [columns], [-1]), slice(slice(v, [0], [columns], [-1]), [0], [columns], [-2])
 
 
+@compiled_from(6)
 def svdvals(x: TensorLike, /) -> Tensor:
     """The singular values, in descending order."""
     return svd(x, full_matrices=False).S

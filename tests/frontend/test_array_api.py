@@ -201,3 +201,18 @@ def test_a_traced_vector_says_how_often_each_row_is_repeated() -> None:
     for match, wrong in (("is negative", [-1, 1]), ("a vector of integers", [0.5, 1.0]), ("broadcast", [1, 2, 3])):
         with pytest.raises(InvalidArgumentError, match=match):
             sx.repeat(sx.ones(2), sx.asarray(wrong))
+
+
+def test_factorisations_of_eager_matrices_are_compiled_and_kept() -> None:
+    from sardonyx.frontend.linalg.compiled import _graphs
+
+    x = RANDOM.standard_normal((3, 24, 24))
+    before = len(_graphs)
+    for _ in range(2):
+        np.testing.assert_allclose(np.asarray(sx.linalg.inv(x)) @ x, np.broadcast_to(np.eye(24), x.shape), atol=1e-9)
+    assert len(_graphs) == before + 1
+    u, s, vh = map(np.asarray, sx.linalg.svd(x[0, :, :9], full_matrices=False))
+    np.testing.assert_allclose((u * s) @ vh, x[0, :, :9], atol=1e-9)
+    assert type(sx.linalg.eigh(x[0] + x[0].T)).__name__ == "EighResult" and len(_graphs) == before + 3
+    with pytest.raises(InvalidArgumentError, match=r"test_array_api.py:\d+: .* is not square"):
+        sx.linalg.inv(np.ones((24, 23)))
