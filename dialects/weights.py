@@ -48,6 +48,7 @@ class Weight:
     shape: tuple[int, ...]
     content: np.ndarray[Any, Any] | FileSlice
     _mapped: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+    _digest: str | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -93,8 +94,22 @@ class Weight:
             self._mapped = flat.reshape(self.shape)
         return self._mapped
 
+    def digest(self) -> str:
+        """A hash of dtype, shape and contents; what is in memory is read once for it, a file each time.
+
+        Raises:
+            MissingWeightError: The file is gone or too short.
+        """
+        if self._digest is not None:
+            return self._digest
+        found = _digest(self.array(), self.dtype)
+        if not isinstance(self.content, FileSlice):
+            self._digest = found
+        return found
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"key": self.key, "dtype": self.dtype, "shape": self.shape, "content": self.content, "_mapped": None}
+        stated = {"key": self.key, "dtype": self.dtype, "shape": self.shape, "content": self.content}
+        return {**stated, "_mapped": None, "_digest": self._digest}
 
 
 class WeightStore:
@@ -125,6 +140,7 @@ class WeightStore:
             contiguous.flags.writeable = False
         weight = Weight(self._free_key(name), dtype, tuple(array.shape), contiguous)
         if digest is not None:
+            weight._digest = digest
             self._by_content[digest] = weight.key
         return self.insert(weight)
 
@@ -168,7 +184,9 @@ class WeightStore:
 
 
 def _digest(array: np.ndarray[Any, Any], dtype: DType) -> str:
-    hasher = hashlib.blake2b(digest_size=16)
+    import numpy as np
+
+    hasher = hashlib.sha256()  # processors have instructions for it
     hasher.update(f"{dtype.name}{array.shape}".encode())
-    hasher.update(array.reshape(-1).view("u1").data if array.size else b"")
+    hasher.update(np.ascontiguousarray(array).reshape(-1).view("u1").data if array.size else b"")
     return hasher.hexdigest()

@@ -32,12 +32,12 @@ def native_target() -> Target:
 
 
 @cache
-def machine(target: Target) -> Any:
-    """LLVM's target machine. Code generation level 2: never 0, which spills everything."""
+def machine(target: Target, level: int = 2) -> Any:
+    """LLVM's target machine. Code generation level 2 for kernels: never 0, which spills everything."""
     _initialize()
     found = llvm.Target.from_triple(target.triple)
     return found.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default", jit=False
+        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default", jit=False
     )
 
 
@@ -53,10 +53,10 @@ def parse(text: str) -> Any:
     return module
 
 
-def emit_object(target: Target, text: str) -> bytes:
-    """Object code of a module's text."""
+def emit_object(target: Target, text: str, level: int = 2) -> bytes:
+    """Object code of a module's text, at a code generation level."""
     with _lock:
-        return machine(target).emit_object(parse(text))
+        return machine(target, level).emit_object(parse(text))
 
 
 def to_object(module: ModuleText) -> bytes:

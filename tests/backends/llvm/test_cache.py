@@ -190,10 +190,10 @@ def test_parts_are_compiled_by_children_and_linked(monkeypatch: pytest.MonkeyPat
     if dies:
         compile_here = objects.emit_object
 
-        def killed(target: Any, text: str) -> bytes:
+        def killed(target: Any, text: str, level: int) -> bytes:
             if os.getpid() != parent:
                 os.kill(os.getpid(), 9)
-            return compile_here(target, text)
+            return compile_here(target, text, level)
 
         monkeypatch.setattr(objects, "emit_object", killed)
     made = to_objects(module, kernels)
@@ -203,6 +203,34 @@ def test_parts_are_compiled_by_children_and_linked(monkeypatch: pytest.MonkeyPat
     assert entry(0) == 10 * sum(range(9))
     to_objects(module, kernels)
     assert len(forked) == 2 and statistics.compiled == 3
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_entry_of_a_large_graph_is_compiled_alone(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setenv("SARDONYX_CACHE", "0")
+    monkeypatch.setattr(objects, "LONG_ENTRY", 1000)
+    monkeypatch.setattr(objects, "WORTH_A_CHILD", 1 if count > 1 else 1 << 30)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(count)))
+    monkeypatch.setattr(objects, "_may_fork", lambda: True)
+    levels: list[int] = []
+    emit = objects.emit_object
+
+    def counted(target: Any, text: str, level: int = 2) -> bytes:
+        if "define i64 @pool_run(" not in text:
+            levels.append(level)
+            assert (level == 0) == ("define i64 @entry(" in text)
+        return emit(target, text, level)
+
+    monkeypatch.setattr(objects, "emit_object", counted)
+    g = Builder(("x", float32, ["n", 64]), ("y", float32, [64, 33]))
+    x, y = g.inputs
+    compiled = compile_native(g.outputs(g.op("softmax", g.op("matmul", x, y), axis=-1)))
+    assert levels == [0, 2] and len(compiled.library.addresses) == 2
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((5, 64)).astype(np.float32), rng.standard_normal((64, 33)).astype(np.float32)
+    want = np.exp(a @ b) / np.exp(a @ b).sum(-1, keepdims=True)
+    np.testing.assert_allclose(compiled.run([a, b])[0], want, rtol=1e-4)
 
 
 def test_equal_kernels_are_one_function() -> None:
