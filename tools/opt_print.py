@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
@@ -94,6 +94,7 @@ class DumpPrinter(Printer):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self.lines: dict[Operation, int] = {}
+        self._types: dict[Attribute, str] = {}
 
     def print_attribute(self, attribute: Attribute) -> None:
         elide = self.elide_above
@@ -101,6 +102,11 @@ class DumpPrinter(Printer):
         if dense and elide is not None and len(attribute) > elide and not _is_splat(attribute):
             self.print_string(f"{ELIDED} : ")
             super().print_attribute(attribute.get_type())
+        elif isinstance(attribute, TensorType):  # the same few, again and again
+            text = self._types.get(attribute)
+            if text is None:
+                text = self._types[attribute] = str(attribute)
+            self.print_string(text)
         else:
             super().print_attribute(attribute)
 

@@ -165,8 +165,8 @@ finally:
     loaded = set(done.stderr.split())
     assert not {"numpy", "xdsl", "onnx", "llvmlite", "ml_dtypes", "importlib.metadata"} & loaded
     assert {m for m in loaded if m.startswith("sardonyx")} == {
-        "sardonyx", "sardonyx.errors", "sardonyx.tools", "sardonyx.tools.deferred", "sardonyx.tools.diagnostics", "sardonyx.tools.opt",
-        "sardonyx.tools.opt_check", "sardonyx.tools.opt_options",
+        "sardonyx", "sardonyx.errors", "sardonyx.tools", "sardonyx.tools.deferred", "sardonyx.tools.diagnostics",
+        "sardonyx.tools.opt", "sardonyx.tools.opt_check", "sardonyx.tools.opt_options",
     }  # fmt: skip
 
 
@@ -178,3 +178,28 @@ def test_interruption_is_no_traceback(graph: Path, monkeypatch: pytest.MonkeyPat
     ran = run_opt(graph)
     assert ran.status == 130
     assert ran.err == ""
+
+
+def test_types_are_printed_as_xdsl_prints_them():
+    """The printer prints a type once and says it again; the text is that of xDSL's own printer in every form."""
+    import io
+
+    from xdsl.printer import Printer
+
+    from sardonyx.passes.context import make_context
+    from sardonyx.passes.text import Text, parse_text
+    from sardonyx.tools.opt_print import PrintOptions, print_module
+
+    text = """
+func.func @main(%x: tensor<?x2xf32, #sx.dims<n, _>>, %i: tensor<i1>, %u: tensor<*xf16>) -> tensor<?x2xf32, #sx.dims<n, _>> {
+  %0 = sx.constant {value = dense<[1.0, 2.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %1 = sx.add %x, %0 : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<2xf32>) -> tensor<?x2xf32, #sx.dims<n, _>>
+  %2 = sx.add %1, %0 : (tensor<?x2xf32, #sx.dims<n, _>>, tensor<2xf32>) -> tensor<?x2xf32, #sx.dims<n, _>>
+  func.return %2 : tensor<?x2xf32, #sx.dims<n, _>>
+}"""  # noqa: E501
+    module = parse_text(make_context(), Text(text, "t.mlir"))
+    for generic in (False, True):
+        for located in (False, True):
+            theirs = io.StringIO()
+            Printer(theirs, print_generic_format=generic, print_debuginfo=located).print_op(module)
+            assert print_module(module, PrintOptions(generic, located)) == theirs.getvalue() + "\n"
