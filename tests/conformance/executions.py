@@ -1,4 +1,5 @@
-"""How a test is executed: by native code with nothing in Python computing, or by the reference.
+"""How a test is executed: by native code with nothing in Python computing, by the reference, or by others once its
+model was imported and exported again (`round_trip`).
 
 `run_case` executes one test in one form and says what is wrong with the outputs. `EXECUTIONS` has the executions by
 name; `denied.toml` lists what each of them does not pass, with the reason.
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import round_trip
 from no_python import no_python
 from onnx_cases import Case, difference, formed
 
@@ -65,6 +67,8 @@ def _plain(value: Any) -> Any:
 
 def run_case(case: Case, execution: str, form: str) -> str | None:
     """What is wrong with the outputs, or None. Errors are raised as they come."""
+    if execution in round_trip.EXECUTIONS:
+        return round_trip.run_case(case, round_trip.EXECUTIONS[execution], form)
     for inputs, expected in case.data:
         model, left = formed(case, form, inputs)
         problem = difference(list(expected), EXECUTIONS[execution](model, left), case.rtol, case.atol)

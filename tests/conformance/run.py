@@ -24,7 +24,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sup
 
 import executions  # noqa: E402
 import onnx_cases  # noqa: E402
+import round_trip  # noqa: E402
 
+EXECUTIONS = (*executions.EXECUTIONS, *round_trip.EXECUTIONS)
 Job = tuple[onnx_cases.Case, str, str]
 
 
@@ -97,7 +99,7 @@ def results(jobs: Sequence[Job], workers: int, timeout: float) -> Iterator[tuple
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--execution", nargs="+", default=["native"], choices=sorted(executions.EXECUTIONS))
+    parser.add_argument("--execution", nargs="+", default=["native"], choices=EXECUTIONS)
     parser.add_argument("--forms", nargs="+", default=["static"], choices=onnx_cases.FORMS)
     parser.add_argument("--filter", default="", metavar="REGEX", help="tests whose names match")
     parser.add_argument("--names", type=Path, help="a file of names, one a line: these tests only")
