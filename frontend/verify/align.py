@@ -164,13 +164,20 @@ class _Aligner:
             if path and self._same_output(mine, other):
                 return Edit(path, twin, ((mine, other),), None, True)
             for reader in self.readers[0].get(mine, ()) if path else (step,):
-                ready = reader not in path and all(hashes[r] for r in reader.reads)
-                reads = [self.in_source[other] if r == mine else hashes[r] for r in reader.reads]
-                partner = self.bases.get(_step_hash(reader, reads)) if ready else None
-                if partner is not None:
-                    ends = ((mine, other),) if path else tuple(zip(reader.makes, partner.makes))
-                    return Edit(path, twin, ends, reader, True)
+                if reader in path or not all(hashes[r] for r in reader.reads):
+                    continue
+                for reads in self._exchanged(reader, mine, other, hashes):
+                    partner = self.bases.get(_step_hash(reader, reads))
+                    if partner is not None:
+                        ends = ((mine, other),) if path else tuple(zip(reader.makes, partner.makes))
+                        return Edit(path, twin, ends, reader, True)
         return None
+
+    def _exchanged(self, reader: Step, mine: int, other: int, hashes: Sequence[str]) -> Iterator[list[str]]:
+        """What a node reads, with one value taken for another: everywhere, then in single places."""
+        own, places = [hashes[r] for r in reader.reads], [i for i, r in enumerate(reader.reads) if r == mine]
+        for chosen in [places, *([i] for i in places if len(places) > 1)]:
+            yield [self.in_source[other] if i in chosen else h for i, h in enumerate(own)]
 
     def _same_output(self, mine: int, other: int) -> bool:
         """Whether the values are the outputs of a common name."""

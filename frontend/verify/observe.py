@@ -76,7 +76,8 @@ class Fingerprint:
 class Step:
     """A node of a run: its name, operator and origin, the values that it reads and makes.
 
-    Values are numbered; inputs that are constants, or computed from constants alone, are left out.
+    Values are numbered; inputs that are constants, or computed from constants alone, are left out. One that is read
+    twice stands twice.
     `digest` is the hash of what it does with them, constants included; `attributes` are for people, `constants` tell
     whether a weight is another one, and `computed` are the values among them that nodes make of constants.
     """
@@ -234,13 +235,18 @@ def observe(
 
 def _step(op: Operation, name: str, numbers: Mapping[SSAValue, int], constant: Mapping[SSAValue, str]) -> Step:
     """A node of the plan, without what it makes."""
-    reads = [o for o in dict.fromkeys(_operands(op)) if o in numbers and o not in constant]
-    places = {value: f"<{i}>" for i, value in enumerate(reads)}
-    digest = node_digest(op, lambda value: places.get(value) or constant[value])
+    taken: list[int] = []
+
+    def describe(value: SSAValue) -> str:
+        if value in constant:
+            return constant[value]
+        taken.append(numbers[value])
+        return f"<{len(taken) - 1}>"
+
+    digest = node_digest(op, describe)
     weights = tuple(constant[o] for o in op.operands if o in constant)
     computed = tuple(numbers[o] for o in dict.fromkeys(_operands(op)) if o in constant and o in numbers)
-    taken = tuple(numbers[o] for o in reads)
-    return Step(name, op.name, _origin(op), taken, (), digest, tuple(attributes_of(op)), weights, computed)
+    return Step(name, op.name, _origin(op), tuple(taken), (), digest, tuple(attributes_of(op)), weights, computed)
 
 
 def _returned(block: Any) -> Sequence[SSAValue]:

@@ -246,8 +246,8 @@ class Found:
     kind: str
     node: str
     verdict: str
-    """'exact', 'downstream', 'wrong', or 'missed'; 'refused' when the model was read, by an error that names the node or
-    one that reads it, or 'refused behind' these."""
+    """'exact', 'downstream', 'wrong', or 'missed'; 'refused' when the model was read, by an error that names the node
+    or one that reads it, or 'refused behind' these."""
     said: str
 
 
