@@ -57,6 +57,8 @@ class Document:
 
 STATES = {"passed": "good", "failed": "bad", "unsupported": "bad", "untested": "open", "refused": "open"}
 """Cells that are marked by what they say."""
+LONG = 28
+"""Words longer than this may be broken, so that a table stays readable on a phone."""
 
 
 # ---- HTML
@@ -106,6 +108,8 @@ def _html_block(block: Block) -> str:
 
 def _html_cell(tag: str, text: str, right: bool) -> str:
     names = [*(["right"] if right else []), *([STATES[text]] if tag == "td" and text in STATES else [])]
+    if tag == "td" and max(map(len, text.split()), default=0) > LONG:
+        names.append("long")
     attribute = f' class="{" ".join(names)}"' if names else ""
     return f"<{tag}{attribute}>{html.escape(text)}</{tag}>"
 

@@ -47,7 +47,15 @@ def run(options: Any, stdout: TextIO) -> int:
     page = Path(options.output) if options.output else Path(model).with_suffix(".report.html")
     with Progress() as progress:
         arguments = verify_arguments(options, files)
-        document = collect(model, source, arguments, options.target or TARGETS, options.seconds, progress)
+        document = collect(
+            model,
+            source,
+            sources[0] if sources else None,
+            arguments,
+            options.target or TARGETS,
+            options.seconds,
+            progress,
+        )
     text = page.with_suffix(".md")
     html, markdown = to_html(document).encode(), to_markdown(document).encode()
     write_files([(page, lambda f: f.write(html)), (text, lambda f: f.write(markdown))])

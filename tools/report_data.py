@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ TARGETS = ("onnxruntime", "tensorrt", "openvino", "coreml", "onnx-mlir")
 def collect(
     path: str,
     source: Any,
+    called: str | None,
     arguments: dict[str, Any],
     targets: Sequence[str],
     seconds: float,
@@ -37,6 +39,7 @@ def collect(
     Args:
         path: The ONNX model.
         source: As `verify` takes it.
+        called: What the source is called; None: by its own name.
         arguments: The other arguments of `verify`.
         targets: What its operators are held against.
         seconds: How long it is timed; 0: not at all.
@@ -50,6 +53,7 @@ def collect(
     builder = Builder()
     builder.add("Inputs and outputs", _interface(graph))
     found = verify(source, path, progress=progress, **arguments)
+    found = found if called is None else replace(found, source=called)
     builder.add("Parity", *_parity(found))
     progress("comparing with targets")
     builder.add("Targets", *_gaps(model, targets))
@@ -119,10 +123,13 @@ def _parity(found: Verification) -> list[Block]:
     blocks.append(Table(columns, rows, columns[3:]))
     for name in found.frozen:
         blocks.append(f"Frozen: '{name}' is no dynamic dim of the model.")
-    for result in found.failures[:5]:
-        words = [d.reason for d in result.differences if not d.ok] or [result.error]
+    told: dict[tuple[str, str], str] = {}
+    for result in found.failures:
+        words = [f"'{d.name}': {d.reason}" for d in result.differences if not d.ok] or [result.error]
         where = f" First difference: {result.culprit}." if result.culprit is not None else ""
-        blocks.append(f"{result.execution}: {'; '.join(words)}.{where}")
+        node = result.culprit.node if result.culprit is not None else ""
+        told.setdefault((result.execution, node), f"{result.execution}: {'; '.join(words)}.{where}")
+    blocks += list(told.values())[:MOST]
     blocks += [f"Untested: {execution}: {reason}." for execution, reason in found.untested.items()]
     return blocks
 
