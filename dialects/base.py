@@ -156,6 +156,8 @@ class SxOp(IRDLOperation):
     traits = traits_def(Pure())
 
     ONNX: ClassVar[OnnxForm | None] = None
+    IS_IMPORTED: ClassVar[bool] = True
+    """Whether the operator of that form becomes this op. If not, it becomes the body by which ONNX defines it."""
     DEFAULTS: ClassVar[Mapping[str, PyAttr]] = {}
     """The values of properties that may be absent."""
     ELEMENTWISE: ClassVar[bool] = False

@@ -71,6 +71,10 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.recognize_norms:RecognizeNormsPass",
         "state layer, RMS and instance normalisations as one op each",
     ),
+    "recognize-attention": (
+        "sardonyx.passes.recognize_attention:RecognizeAttentionPass",
+        "state scaled dot-product attention as one op",
+    ),
     "extract": ("sardonyx.passes.extract:ExtractPass", "cut out the part that computes some values from others"),
     "specialize-dims": ("sardonyx.passes.specialize_dims:SpecializeDimsPass", "fix named dims to extents"),
     "legalize-for-opset": (

@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from sardonyx.backends.onnx import (
-    decompose_quantized as decompose_quantized,  # they register their decompositions
+    decompose_attention as decompose_attention,  # they register their decompositions
+    decompose_quantized as decompose_quantized,
     decompose_recurrent as decompose_recurrent,
     decompose_sampling as decompose_sampling,
 )

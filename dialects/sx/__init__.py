@@ -68,6 +68,7 @@ FAMILIES: dict[str, str] = {
     "deform_conv": "deform_conv",
     "dft": "dft mel_weight_matrix stft",
     "linear_attention": "linear_attention",
+    "attention": "attention",
     "random": "bernoulli dropout multinomial random_normal random_normal_like random_uniform random_uniform_like",
     "tfidf": "tfidf_vectorizer",
     "control": "if loop scan",

@@ -31,7 +31,7 @@ def import_generically(n: NodeContext, domain: str) -> Sequence[SSAValue] | None
         UnsupportedError: The op has no counterpart for an attribute or an input of the node.
     """
     cls = BY_ONNX.get((domain, n.node.op_type))
-    if cls is None or cls.ONNX is None:
+    if cls is None or cls.ONNX is None or not cls.IS_IMPORTED:
         return None
     definition = cls.get_irdl_definition()
     results = definition.results

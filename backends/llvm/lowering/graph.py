@@ -62,6 +62,7 @@ FAMILIES = (
     "recurrent",
     "recurrent_integer",
     "linear_attention",
+    "attention",
     "state",
     "custom",
     "resize",
