@@ -96,6 +96,10 @@ class NodeContext:
             names.extend(n for n, a in self.schema.attributes.items() if a.default_value.type and n not in names)
         return names
 
+    def ignores(self, *what: int | str) -> None:
+        """These inputs and attributes change nothing about the result: they count as asked for."""
+        self.asked.update(what)
+
     def unread(self) -> str | None:
         """What the node states and nobody asked for, an input or an attribute, in words; else None."""
         for index, value in enumerate(self.inputs):

@@ -146,7 +146,7 @@ def _biased(n: NodeContext, q: SSAValue, k: SSAValue, v: SSAValue, bias: SSAValu
 @contrib("RotaryEmbedding")
 def _rotary(n: NodeContext) -> Sequence[SSAValue]:
     """`scale` and `is_packed_batching` are looked at by no kernel."""
-    n.attr("scale"), n.attr("is_packed_batching")
+    n.ignores("scale", "is_packed_batching")
     x, positions, cos, sin = (n.required(i) for i in range(4))
     rank = known_rank(n, x, 3, 4)
     heads, rotated = n.attr("num_heads", 0) or 0, n.attr("rotary_embedding_dim", 0) or 0

@@ -27,7 +27,7 @@ def _group_query(n: NodeContext) -> Sequence[SSAValue | None]:
         raise InvalidArgumentError("its query, seqlens_k or total_sequence_length is missing")
     if n.attr("k_quant_type", "NONE") != "NONE" or n.attr("v_quant_type", "NONE") != "NONE":
         raise n.unsupported("quantised caches are not supported")
-    n.attr("kv_cache_bit_width")  # of those
+    n.ignores("kv_cache_bit_width")  # of those
     if n.attr("sliding_window_cache", 0):
         raise n.unsupported("a cache of a sliding window is not supported")
     heads, kv_heads = n.attr("num_heads", 0), n.attr("kv_num_heads", 0)
@@ -68,7 +68,7 @@ def _group_query(n: NodeContext) -> Sequence[SSAValue | None]:
         turned = bool(n.attr("rotary_interleaved", 0))
         q, k = rotate(n, q, positions, cos, sin, turned), rotate(n, k, positions, cos, sin, turned)
     else:
-        n.input(7), n.input(8), n.input(9), n.attr("rotary_interleaved")
+        n.ignores(7, 8, 9, "rotary_interleaved")
     if past_key is not None and past_value is not None:
         k, v = (_cached(n, old, t, before, count, whole) for old, t in ((past_key, k), (past_value, v)))
     present = k, v

@@ -27,7 +27,7 @@ def _matmul_nbits(n: NodeContext) -> Sequence[SSAValue]:
     if a is None or packed is None or scales is None:
         raise InvalidArgumentError("its A, B or scales are missing")
     k, count, bits, block = n.attr("K"), n.attr("N"), n.attr("bits", 4), n.attr("block_size")
-    n.attr("accuracy_level")
+    n.ignores("accuracy_level")
     if n.attr("weight_prepacked", 0) or bits not in (2, 4, 8):
         raise n.unsupported("weights that are packed for a device, and other widths are not supported")
     if not k or not count or not block or k < 1 or count < 1 or block < 16 or block & (block - 1):

@@ -25,7 +25,7 @@ def _layer_norm(n: NodeContext) -> Sequence[SSAValue]:
 @contrib("SimplifiedLayerNormalization")
 def _simplified(n: NodeContext) -> Sequence[SSAValue | None]:
     x, axis, epsilon = n.required(0), n.attr("axis", -1), n.attr("epsilon", 1e-5)
-    n.attr("stash_type")  # float32, in which all of it is computed
+    n.ignores("stash_type")  # float32, in which all of it is computed
     out = n("rms_norm", x, n.required(1), axis=axis, epsilon=epsilon)
     return [out, _inverse_deviation(n, x, axis, epsilon) if n.wanted(1) else None]
 
@@ -64,7 +64,7 @@ def _embed(n: NodeContext) -> Sequence[SSAValue | None]:
     """The layer normalisation of the sum of embeddings by word, position and segment; and how many words there are."""
     ids, segments, mask, positions = n.required(0), n.input(1), n.input(7), n.input(8)
     word, position, segment = n.required(2), n.required(3), n.input(4)
-    n.attr("mask_index_type")  # a mask is counted whatever it says
+    n.ignores("mask_index_type")  # a mask is counted whatever it says
     total = _embedded(n, ids, segments, positions, word, position, segment)
     out = n("layer_norm", total, n.required(5), n.input(6), epsilon=n.attr("epsilon", 1e-12))
     return [out, _counted(n, ids, mask), total]
@@ -79,7 +79,7 @@ def _quantized_embed(n: NodeContext) -> Sequence[SSAValue | None]:
 
     ids, segments, segment, bias = n.required(0), n.input(1), n.input(4), n.input(6)
     if segment is None:
-        n.input(10), n.input(15)
+        n.ignores(10, 15)
     total = _embedded(n, ids, segments, None, n.required(2), n.required(3), segment, real)
     scale, shift = real(n.required(5), 5), None if bias is None else real(bias, 6)
     out = n("layer_norm", total, scale, shift, epsilon=n.attr("epsilon", 1e-12))
