@@ -124,7 +124,11 @@ def match_attention(product: MatMulOp, rows_see: bool) -> Attention | str | None
         return whole if guard is None else "what is 0 is not what a mask hides"
     if guard is not None:
         asked = _asks(guard.operands[0], mask, hides)
-        return "what is 0 is not what the mask hides" if asked is None else replace(whole, ops=merged(ops, asked))
+        if asked is None:
+            return "what is 0 is not what the mask hides"
+        return replace(whole, mask=None if _adds_nothing(mask, hides) else mask, ops=merged(ops, asked))
+    if _adds_nothing(mask, hides):
+        return replace(whole, mask=None)
     if hides and _is_causal(mask, scores):
         return replace(whole, mask=None, is_causal=True)
     if rows_see or _is_chosen_after(product, mask, hides) or (not hides and is_never_infinite(mask)):
@@ -172,6 +176,11 @@ def _unfit(found: Attention, scores: SSAValue) -> str | None:
     ):
         return "the mask is not proved to broadcast to the scores"
     return None if dtype_of(mask) in (bool_, dtype_of(found.query)) else "the mask has another dtype"
+
+
+def _adds_nothing(mask: SSAValue, hides: bool) -> bool:
+    """Whether a mask that is added is all 0, as that of ONNX's definition where there is none."""
+    return not hides and is_filled_with(mask, 0.0)
 
 
 def _is_chosen_after(product: MatMulOp, mask: SSAValue, hides: bool) -> bool:
@@ -354,7 +363,8 @@ class RecognizeAttentionPass(SxPass):
     1. `softmax(q · kᵀ) · v` of four axes, the heads second, is `attention(q, k, v)`: the scores, q or k (before or
        after it is transposed) times or by numbers, whose product is the scale.
     2. A mask that is added to the scores is the op's, where it certainly holds no -inf (bounds of what it is made of
-       say so), or rows that see nothing are set to 0 before the last product, or to something else after it.
+       say so), or rows that see nothing are set to 0 before the last product, or to something else after it. One of
+       zeros is none.
     3. So is one by which -inf is chosen, with such a guard.
     4. Where that mask is `column <= row`, it is `is_causal`.
     5. Heads of keys and values that were repeated for groups of queries are not: the op does that.

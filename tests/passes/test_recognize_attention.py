@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import sardonyx as sx
 from sardonyx.dialects.module import main_function, output_values
+from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.passes import pipeline
 from sardonyx.passes.finite import bound_of
 from sardonyx.passes.pipeline import PassManager
@@ -174,6 +176,24 @@ def test_what_decomposing_makes_is_recognized(name: str):
     assert report.changed and "sx.attention" not in str(module)
     pipeline.run(module, f"{PREPARE},recognize-attention")
     assert ops_of(module) == ["sx.attention"] and ("is_causal" in str(module)) == ("is_causal" in whole)
+
+
+@pytest.mark.parametrize("mask", [None, TensorProto.FLOAT, TensorProto.BOOL])
+def test_onnx_s_own_definition_is_recognized(mask: int | None):
+    shapes = {"q": ["b", 2, "s", 4], "k": ["b", 2, "t", 4], "v": ["b", 2, "t", 4]}
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, dims) for n, dims in shapes.items()]
+    if mask is not None:
+        inputs.append(helper.make_tensor_value_info("m", mask, ["s", "t"]))
+    node = helper.make_node("Attention", [i.name for i in inputs], ["y"], scale=0.25)
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, shapes["q"])
+    graph = helper.make_graph([node], "g", inputs, [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11)
+    module = OnnxModel.from_proto(model).compile().module
+    assert "sx.attention" not in ops_of(module) and "sx.softmax" in ops_of(module)
+    pipeline.run(module, "optimize,recognize-attention,remove-dead-nodes")
+    (attention,) = [op for op in module.walk() if op.name == "sx.attention"]
+    assert math.isclose(attention.attr("scale"), 0.25, rel_tol=1e-6)
+    assert (attention.mask is None) == (mask is None) and "sx.softmax" not in ops_of(module)
 
 
 def test_three_executions_of_what_it_makes():
