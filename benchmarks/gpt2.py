@@ -2,6 +2,7 @@
 
     python3 benchmarks/gpt2.py                            124 million parameters, 128 tokens of prompt, 32 generated
     python3 benchmarks/gpt2.py --layers 4 --threads 1,2
+    python3 benchmarks/gpt2.py --threads 1 --peers sardonyx --folder /tmp/gpt2     one peer at a time
 
 All have the same weights and generate the same tokens, which is checked. Native code has its cache inside; onnxruntime
 and torch take and give it, torch as `torch.cat` of past and new rows. They are measured in turns; a figure is the best
@@ -89,27 +90,31 @@ def measure(
     return best
 
 
-def prepare(model: GPT2, threads: int, rows: int, folder: Path) -> dict[str, Peer]:
-    """The peers that are installed, ready to run."""
-    run, graph = native(model, rows)
-    graph.compiled.use_threads(threads)
+def prepare(model: GPT2, threads: int, rows: int, folder: Path, names: Sequence[str]) -> dict[str, Peer]:
+    """The peers of these names that are installed, ready to run."""
+    peers: dict[str, Peer] = {}
+    if "sardonyx" in names:
+        run, graph = native(model, rows)
+        graph.compiled.use_threads(threads)
 
-    def ours() -> Next:
-        assert graph.kv_cache is not None
-        graph.kv_cache.reset()
-        return run
+        def ours() -> Next:
+            assert graph.kv_cache is not None
+            graph.kv_cache.reset()
+            return run
 
-    path = folder / "gpt2.onnx"
-    if not path.exists():
-        exported(model, path)
-    session = onnxruntime_next(path, model.config, threads)
+        peers["sardonyx"] = ours
+    if "onnxruntime" in names:
+        path = folder / "gpt2.onnx"
+        if not path.exists():
+            exported(model, path)
+        session = onnxruntime_next(path, model.config, threads)
 
-    def theirs() -> Next:
-        session.reset()
-        return session
+        def theirs() -> Next:
+            session.reset()
+            return session
 
-    peers: dict[str, Peer] = {"sardonyx": ours, "onnxruntime": theirs}
-    if importlib.util.find_spec("torch") is not None:
+        peers["onnxruntime"] = theirs
+    if "torch" in names and importlib.util.find_spec("torch") is not None:
         peers["torch"] = lambda: torch_next(model, threads)
     return peers
 
@@ -122,17 +127,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--peers", default="sardonyx,onnxruntime,torch")
+    parser.add_argument("--folder", type=Path, help="keep the exported model here, and take it where it is there")
     options = parser.parse_args(arguments)
     model = GPT2(replace(SMALL, layers=options.layers))
     prompt = np.random.default_rng(1).integers(0, model.config.vocabulary, (1, options.prompt))
     print(f"{model.num_parameters() / 1e6:.0f} million parameters, {options.prompt} tokens of prompt")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as empty:
+        folder = options.folder or Path(empty)
+        folder.mkdir(parents=True, exist_ok=True)
         for threads in map(int, options.threads.split(",")):
-            peers = prepare(model, threads, options.prompt + options.tokens, Path(folder))
+            peers = prepare(model, threads, options.prompt + options.tokens, folder, options.peers.split(","))
             found = measure(model, peers, prompt, options.tokens, options.rounds)
             for name, (reading, writing) in found.items():
                 print(
-                    f"{threads} threads  {name:12} prompt {reading:8.1f} tokens/s  generation {writing:7.1f} tokens/s"
+                    f"{threads} threads  {name:12} prompt {reading:8.1f} tokens/s  generation {writing:7.1f} tokens/s",
+                    flush=True,
                 )
 
 

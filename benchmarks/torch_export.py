@@ -2,6 +2,8 @@
 
     python benchmarks/torch_export.py [--models bert,gpt2] [--mode dynamic|static] [--json figures.json] [--write]
 
+`--json` adds what is measured to the figures that the file has, so that the rows can be measured one by one.
+
 Each export runs in a process of its own (forked, so that imports are not measured): time, peak memory beyond what the
 process began with, nodes, bytes of the file with its weights, and the greatest difference from torch in onnxruntime
 (and natively) over the example inputs and inputs of other sizes. Needs Linux, torch, transformers and onnxscript.
@@ -14,6 +16,7 @@ import copy
 import json
 import os
 import pickle
+import re
 import sys
 import tempfile
 import time
@@ -127,10 +130,11 @@ def table(figures: dict[str, dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|---|---|"
     )
     rows = [head]
-    for name, both in figures.items():
-        for exporter, found in both.items():
+    for name in sorted(figures, key=list(CASES).index):
+        for exporter, found in sorted(figures[name].items()):
             if "failure" in found:
-                rows.append(f"| {name} | {exporter} | **fails**: {found['failure'].replace('|', '/')} | | | | | |")
+                said = re.sub("\x1b\\[[0-9;]*m", "", found["failure"]).partition(" This is step")[0].replace("|", "/")
+                rows.append(f"| {name} | {exporter} | **fails**: {said} | | | | | |")
                 continue
             native = f"{found['native']:.1e}" if exporter == "sardonyx" else ""
             rows.append(
@@ -142,25 +146,28 @@ def table(figures: dict[str, dict[str, Any]]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", help="names, separated by commas; by default all")
+    parser.add_argument("--models", help="names, separated by commas; by default all, none for an empty text")
     parser.add_argument("--mode", choices=("dynamic", "static"), default="dynamic")
     parser.add_argument("--exporters", default="sardonyx,torch")
-    parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--json", help="add the figures to those of this file; the table is of all")
     parser.add_argument("--write", action="store_true", help="put the table into docs/torch.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    names = options.models.split(",") if options.models else list(CASES)
+    names = list(CASES) if options.models is None else [n for n in options.models.split(",") if n]
     exporters = options.exporters.split(",")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for exporter in exporters:  # so that imports and first calls are nobody's
             export(exporter, CASES["mlp"](), None)
     figures: dict[str, dict[str, Any]] = {}
+    if options.json and Path(options.json).exists():
+        figures = json.loads(Path(options.json).read_text(encoding="utf-8"))
     for name in names:
-        figures[name] = {exporter: in_a_child(exporter, name, options.mode) for exporter in exporters}
-        print(name, json.dumps(figures[name]), file=sys.stderr, flush=True)
-        if options.json:
-            Path(options.json).write_text(json.dumps(figures, indent=1), encoding="utf-8")
+        for exporter in exporters:
+            figures.setdefault(name, {})[exporter] = found = in_a_child(exporter, name, options.mode)
+            print(name, exporter, json.dumps(found), file=sys.stderr, flush=True)
+            if options.json:
+                Path(options.json).write_text(json.dumps(figures, indent=1), encoding="utf-8")
     made = table(figures)
     print(made)
     if options.write:

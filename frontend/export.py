@@ -244,7 +244,7 @@ def _deprecated(
     ]  # fmt: skip
     for given, text in said:
         if given:
-            warnings.warn(f"sardonyx.export: {text}", DeprecationWarning, stacklevel=4)
+            warnings.warn(f"sardonyx.export: {text}", DeprecationWarning, stacklevel=3)
 
 
 __all__ = ["ONNXProgram", "OperatorExportTypes", "TrainingMode", "export"]

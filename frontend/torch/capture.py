@@ -77,7 +77,7 @@ def capture(
 def _explained(error: Exception, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Exception:
     """The error of the first strategy, with the remedy for the commonest causes."""
     text = _first_lines(str(error).partition("For more information")[0]) or type(error).__name__
-    kind, place = type(error).__name__, _place(error)
+    kind, place = type(error).__name__, _place(error, model)
     if kind == "UserError" and "dynamic" in str(error).lower():
         return invalid(f"the dynamic shapes do not fit the model: {text}", location=place, hint=_shape_hint(str(error)))
     failed = _fails(model, args, kwargs)
@@ -85,7 +85,7 @@ def _explained(error: Exception, model: Any, args: tuple[Any, ...], kwargs: Mapp
         said = _first_lines(str(failed), 1) or "no message"
         return invalid(
             f"the model fails on the example inputs: {type(failed).__name__}: {said}",
-            location=_place(failed) or place,
+            location=_place(failed, model) or place,
             hint="call the model with the same inputs outside of the export first",
         )
     if kind == "GuardOnDataDependentSymNode" or "data-dependent" in str(error):
@@ -125,18 +125,25 @@ def _first_lines(text: str, count: int = 3) -> str:
     return " ".join(lines[:count])
 
 
-def _place(error: BaseException) -> str | None:
-    """The line of the model's source that an error came from."""
+def _place(error: BaseException, model: Any) -> str | None:
+    """The line of the model's source that an error came from, and the path of the module whose code ran there."""
     import traceback
 
     from sardonyx.frontend import source
-    from sardonyx.frontend.source import shown_path
+    from sardonyx.frontend.source import shown_path, user_line
     from sardonyx.frontend.torch.places import _torchs
 
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith((_torchs(), "<string>", "<eval")) and not source._is_ours(frame.filename):
-            return f"{shown_path(frame.filename)}:{frame.lineno}"
-    return None
+    paths = {id(module): path for path, module in model.named_modules()} if hasattr(model, "named_modules") else {}
+    module = ""
+    line: str | None = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        module = paths.get(id(frame.f_locals.get("self")), module)
+        file = frame.f_code.co_filename
+        if not file.startswith((_torchs(), "<string>", "<eval")) and not source._is_ours(file):
+            line = f"{shown_path(file)}:{number}"
+    if not module:
+        return line
+    return f"{line or user_line() or 'the model'} (module '{module}')"
 
 
 def decompositions(kept: Mapping[Any, Any]) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sardonyx.errors import SardonyxError
 from sardonyx.frontend.torch.errors import invalid
 from sardonyx.frontend.torch.registry import Translation
 
@@ -33,7 +35,7 @@ def translations_of(table: Mapping[Any, Callable[..., Any] | Sequence[Callable[.
         functions = [given] if callable(given) else list(given)
         if not functions or not all(callable(f) for f in functions):
             raise invalid(f"custom_translation_table[{target}] is a function or a list of functions")
-        found[target] = _chosen([_translation(f) for f in functions])
+        found[target] = _chosen([_translation(f, str(target)) for f in functions])
     for name, function in symbolic_functions().items():
         target = _operator(name)
         if target is not None:
@@ -60,12 +62,27 @@ def _chosen(functions: Sequence[Translation]) -> Translation:
     return translate
 
 
-def _translation(function: Callable[..., Any]) -> Translation:
-    if hasattr(function, "to_function_proto"):
-        from sardonyx.frontend.torch.scripts import of_onnxscript
+def _translation(function: Callable[..., Any], target: str) -> Translation:
+    from sardonyx.frontend.torch.scripts import of_onnxscript, onnxscript_adds_nodes
 
+    if hasattr(function, "to_function_proto"):
         return of_onnxscript(function)
-    return function
+
+    @functools.wraps(function)
+    def translate(*args: Any, **kwargs: Any) -> Any:
+        try:
+            with onnxscript_adds_nodes():
+                return function(*args, **kwargs)
+        except SardonyxError:
+            raise
+        except Exception as error:
+            name = getattr(function, "__name__", type(function).__name__)
+            raise invalid(
+                f"the custom translation '{name}' of {target} fails: {type(error).__name__}: {error}",
+                hint="it gets Sardonyx's tensors and returns such",
+            ) from error
+
+    return translate
 
 
 # ---- symbolic functions (deprecated)

@@ -134,7 +134,10 @@ class _Function:
         import inspect
 
         module = Function()
-        signature = inspect.signature(function)
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # torch's own functions have none
+            return module.eval()
 
         @functools.wraps(function)
         def forward(*args: Any, **kwargs: Any) -> Any:
@@ -208,7 +211,9 @@ def _verify(
         close = expected.shape == np.shape(got) and np.allclose(
             *reversed(wide), rtol=1e-2 if loose else 1e-3, atol=1e-2 if loose else 1e-4, equal_nan=True
         )
-        error = float(np.nanmax(np.abs(wide[0] - wide[1]))) if close and expected.size else 0.0
+        with np.errstate(invalid="ignore"):  # equal infinities have no difference
+            apart = np.nan_to_num(np.abs(wide[0] - wide[1])) if close else np.zeros(0)
+        error = float(apart.max(initial=0.0))
         journal.verified(name, close, error)
         if not close:
             raise ExecutionError(

@@ -29,8 +29,8 @@ Translation = Callable[..., Any]
 _TABLE: dict[str, Translation] = {}
 
 FAMILIES = (
-    "activation attention backward compare control conv creation distance embedding fourier indexing linalg norm "
-    "pointwise pool random recurrent reductions resample scatter sorting symbolic views"
+    "activation attention backward compare control conv creation distance embedding factorizations fourier indexing "
+    "linalg norm pointwise pool random recurrent reductions resample scatter sorting symbolic views"
 ).split()
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "non_blocking", "memory_format", "generator", "sparse_grad"})

@@ -25,6 +25,7 @@ class Journal:
         self.options = options
         self.steps: list[tuple[str, float, int]] = []
         self.lines: list[str] = []
+        self.tables: list[str] = []
         self.result = ""
 
     # ---- while it runs
@@ -75,10 +76,10 @@ class Journal:
         aten = Counter(str(n.target) for n in program.graph.nodes if n.op == "call_function")
         ours = Counter(op.name for op in made.graph.module.walk() if op.name.startswith("sx."))
         self.lines.append(f"- {sum(aten.values())} nodes of torch became {sum(ours.values())} ops")
-        self.lines += ["", "| operator of torch | count |", "|---|---|"]
-        self.lines += [f"| `{name}` | {count} |" for name, count in sorted(aten.items())]
-        self.lines += ["", "| op | count |", "|---|---|"]
-        self.lines += [f"| `{name}` | {count} |" for name, count in sorted(ours.items())]
+        self.tables += ["", "| operator of torch | count |", "|---|---|"]
+        self.tables += [f"| `{name}` | {count} |" for name, count in sorted(aten.items())]
+        self.tables += ["", "| op | count |", "|---|---|"]
+        self.tables += [f"| `{name}` | {count} |" for name, count in sorted(ours.items())]
 
     # ---- files
     def dump(self, program: Any) -> None:
@@ -94,7 +95,9 @@ class Journal:
 
     def write(self) -> str:
         """The report, written where that is asked for."""
-        text = "\n".join([f"# Export of `{self.name}`", "", f"The export {self.result}.", "", *self.lines, ""])
+        text = "\n".join(
+            [f"# Export of `{self.name}`", "", f"The export {self.result}.", "", *self.lines, *self.tables, ""]
+        )
         if self.options.report:
             with open(self._path("export_report.md"), "w", encoding="utf-8") as file:
                 file.write(text)

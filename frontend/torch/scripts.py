@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,68 @@ def of_onnxscript(function: Any) -> Translation:
         return found[0] if len(found) == 1 else found
 
     return translate
+
+
+class _NodeAdder:
+    """What calls of onnxscript's operators (`op.Add(x, y)`) do while a translation of the user's runs: they add nodes.
+
+    It has the methods of an evaluator of onnxscript, of its older and its newer releases.
+    """
+
+    def eval(self, schema: Any, inputs: Any, attributes: Any) -> Any:
+        """Add a node of an operator."""
+        from sardonyx.frontend.onnx.snippet import add_node
+
+        trace = _trace()
+        places = [p.name for p in schema.inputs]
+        given = list(inputs) + [None] * (len(places) - len(inputs))
+        found: dict[str, Any] = {}
+        for name, value in attributes.items():
+            if name in places:
+                given[places.index(name)] = value
+            elif value is not None:
+                found[name] = value
+        while given and given[-1] is None:
+            given.pop()
+        formal = [schema.inputs[min(at, len(places) - 1)].type_str for at in range(len(given))] if places else []
+        dtypes = {kind: v.dtype for kind, v in zip(formal, given) if isinstance(v, Tensor)}
+        typed = [
+            to_tensor(v, dtypes[kind]) if isinstance(v, bool | int | float) and kind in dtypes else v
+            for kind, v in zip(formal, given)
+        ]
+        results = add_node(
+            trace.block, trace.store, schema.name, schema.domain, _values(trace, typed), _count(schema, found), found,
+            opsets={schema.domain: schema.since_version}, location=trace.location(),
+        )  # fmt: skip
+        made = tuple(Tensor.of_value(trace, value) for value in results)
+        return made[0] if len(made) == 1 else made
+
+    def eval_op(self, op: Any, args: Any, kwargs: Any) -> Any:
+        """Add a node of an operator."""
+        return self.eval(op.op_schema, args, kwargs)
+
+    def eval_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Put the body of an onnxscript function in place."""
+        return of_onnxscript(function)(*args, **kwargs)
+
+
+def _count(schema: Any, attributes: Mapping[str, Any]) -> int:
+    """How many results a node of an operator has whose caller does not say."""
+    if schema.outputs and schema.outputs[-1].option.name == "Variadic":
+        return int(attributes.get("num_outputs") or len(attributes.get("split") or ()) or 1)
+    return int(schema.min_output or len(schema.outputs))
+
+
+@contextmanager
+def onnxscript_adds_nodes() -> Iterator[None]:
+    """Calls of onnxscript's operators add nodes to the running trace meanwhile; nothing where it isn't loaded."""
+    if "onnxscript" not in sys.modules:
+        yield
+        return
+    from onnxscript import evaluator  # pyright: ignore[reportMissingImports]
+
+    with evaluator.default_as(_NodeAdder()):
+        yield
 
 
 class SymbolicGraph:

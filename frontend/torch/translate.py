@@ -314,7 +314,8 @@ class Translator:
     def _item(self, node: Any) -> Any:
         source, index = node.args
         found = self.values[source][index]
-        if found is None and node.users:
+        is_token = index == 0 and str(source.target) == "with_effects"  # orders effects; no value
+        if found is None and node.users and not is_token:
             raise unsupported(f"result {index} of {source.target} has no translation")
         return found
 

@@ -333,6 +333,8 @@ def nan_to_num(
 @aten("clamp.default", "clamp.Tensor", "clip.default", "clip.Tensor")
 def clamp(n: Call, x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     found = n.to(x)
+    if found.dtype.is_float and all(isinstance(v, int | float) for v in (min, max)) and min <= max:
+        return e.clip(found, min, max)
     if min is not None:
         found = _extreme(n, found, min, e.maximum, e.logical_or)
     return found if max is None else _extreme(n, found, max, e.minimum, e.logical_and)

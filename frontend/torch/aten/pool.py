@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sardonyx.dialects.dtypes import float64, int64
-from sardonyx.frontend.functions import elementwise as e, linalg, nn, reductions as r, shape as s
+from sardonyx.frontend.functions import elementwise as e, joining, linalg, nn, reductions as r, shape as s
 from sardonyx.frontend.tensor import Tensor
 from sardonyx.frontend.torch.registry import Call, aten, constant, is_static, listed
 
@@ -87,16 +87,21 @@ def avg_pool(
     rank = int(n.name[len("aten.avg_pool")])
     x, batched = _batched(x, rank)
     kernel = listed(kernel, rank)
-    if divisor is not None and ceil:
-        raise n.refuse("divisor_override together with ceil_mode")
+    stride, pads = listed(stride, rank) if stride else kernel, listed(padding, rank) * 2
     dtype = x.dtype
     if not dtype.is_float:
         x = e.cast(x, float64)
+    if divisor is not None and ceil:
+        # The divisor is the same for the windows that reach over the end: they are filled up with zeros.
+        extents = n.ints(x.shape[2:], "the pooled extents, where divisor_override and ceil_mode are set")
+        ends = [_missing(*sizes) for sizes in zip(extents, kernel, stride, pads)]
+        x = joining.pad(x, [0, 0, *pads[:rank], 0, 0, *(p + end for p, end in zip(pads, ends))])
+        pads, ceil = [0] * len(pads), False
     found = nn.average_pool(
         x,
         kernel,
-        listed(stride, rank) if stride else kernel,
-        listed(padding, rank) * 2,
+        stride,
+        pads,
         ceil_mode=ceil,
         count_include_pad=count_include_pad or divisor is not None,
     )
@@ -106,6 +111,14 @@ def avg_pool(
         # A quotient that is whole but for rounding is taken for whole, then torch cuts fractions off.
         found = e.trunc(e.add(found, e.multiply(e.sign(found), constant(1e-9, float64))))
     return _unbatched(e.cast(found, dtype), batched)
+
+
+def _missing(extent: int, kernel: int, stride: int, padding: int) -> int:
+    """How many elements the last window lacks behind the padding, where each begins before the padding at the end."""
+    count = -(-(extent + 2 * padding - kernel) // stride) + 1
+    if (count - 1) * stride >= extent + padding:
+        count -= 1
+    return max(0, (count - 1) * stride + kernel - extent - 2 * padding)
 
 
 @aten(

@@ -150,7 +150,7 @@ def test_report_profile_and_dump(net, tmp_path, capsys):
 
 def test_a_failed_export_is_reported_too(tmp_path):
     with pytest.raises(sx.UnsupportedError):
-        sx.export(lambda x: torch.linalg.inv(x), (torch.eye(2),), report=True, artifacts_dir=tmp_path)
+        sx.export(lambda x: torch.linalg.matrix_exp(x), (torch.eye(2),), report=True, artifacts_dir=tmp_path)
     (path,) = tmp_path.iterdir()
     assert "NOT_IMPLEMENTED" in path.read_text(encoding="utf-8")
 
@@ -169,13 +169,31 @@ def test_the_fallback_is_loud():
 
     class Solve(torch.nn.Module):
         def forward(self, x):
-            return torch.linalg.inv(x)
+            return torch.linalg.matrix_exp(x)
 
     with (
         pytest.warns(UserWarning, match="torch.onnx's own exporter makes the model instead"),
         pytest.raises(sx.UnsupportedError, match="torch's own exporter failed, too|cannot be read"),
     ):
         sx.export(Solve(), (torch.eye(2),), fallback=True)
+
+
+def test_the_fallback_makes_the_model_by_torchs_exporter():
+    pytest.importorskip("onnxscript")
+
+    class Rectify(torch.nn.Module):
+        def forward(self, x):
+            return torch.relu(x) + 1
+
+    def fails(x):
+        raise ValueError("on purpose")
+
+    x = torch.tensor([-1.0, 2.0])
+    with pytest.warns(UserWarning, match="'fails' of aten.relu.default fails: ValueError: on purpose"):
+        program = sx.export(
+            Rectify(), (x,), fallback=True, custom_translation_table={torch.ops.aten.relu.default: fails}
+        )
+    assert torch.equal(program(x)[0], torch.tensor([1.0, 3.0]))
 
 
 def test_an_exported_program_and_a_function():
@@ -241,3 +259,52 @@ print("exported")
 def test_without_torch_onnx_and_onnxscript():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", WITHOUT], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "exported", done.stderr[-2000:]
+
+
+def test_functions_over_onnxscripts_operators_translate():
+    """As the document's `custom_translation_table` takes them: decorated, or plain and called while exporting."""
+    onnxscript = pytest.importorskip("onnxscript")
+    op = onnxscript.opset18
+
+    class Asinh(torch.nn.Module):
+        def forward(self, x):
+            return torch.asinh(x)
+
+    def plain(x):
+        return op.Log(op.Add(x, op.Sqrt(op.Add(op.Mul(x, x), 1))))
+
+    def parts(x):
+        first, second = op.Split(x, num_outputs=2, axis=0)
+        return op.Asinh(op.Concat(first, second, axis=0))
+
+    x = torch.tensor([[0.5, -2.0], [1.0, 0.0]])
+    for function in (plain, parts):
+        program = sx.export(Asinh(), (x,), custom_translation_table={torch.ops.aten.asinh.default: function})
+        torch.testing.assert_close(program(x)[0], torch.asinh(x))
+    with pytest.raises(sx.OnnxExporterError, match="'<lambda>' of aten.asinh.default fails: TypeError"):
+        sx.export(Asinh(), (x,), custom_translation_table={torch.ops.aten.asinh.default: lambda x: op.Asinh(x, to=1)})
+
+
+def test_errors_of_a_capture_name_line_and_module():
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            return x @ torch.ones(5, 5)
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4), Inner()])
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    with pytest.raises(sx.OnnxExporterError, match=r"test_program.py:\d+ \(module 'layers.1'\): the model fails"):
+        sx.export(Outer(), (torch.ones(2, 4),))
+
+
+def test_a_warning_points_at_the_call():
+    with pytest.warns(DeprecationWarning, match="dynamo=False") as found:
+        sx.export(torch.nn.ReLU(), (torch.ones(2),), dynamo=False)
+    assert found[0].filename == __file__
