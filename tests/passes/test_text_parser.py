@@ -94,6 +94,18 @@ def test_a_type_is_parsed_once_whatever_stands_behind_it():
     assert str(module) == str(Parser(make_context(), TYPES).parse_module())
 
 
+def test_many_ops_of_one_type(monkeypatch: pytest.MonkeyPatch):
+    """What is parsed does not grow with the number of ops, but with the number of types."""
+    parsed: list[int] = []
+    original = Parser._parse_tensor_attrs
+    monkeypatch.setattr(Parser, "_parse_tensor_attrs", lambda self: parsed.append(self.pos) or original(self))
+    ty = "tensor<?x2xf32, #sx.dims<n, _>>"
+    chain = "".join(f"  %{i + 1} = sx.exp %{i} : ({ty}) -> {ty}\n" for i in range(100))
+    text = f"func.func @main(%0: {ty}) -> {ty} {{\n{chain}  func.return %100 : {ty}\n}}"
+    parse_text(make_context(), Text(text, "x"))
+    assert len(parsed) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [
