@@ -220,7 +220,7 @@ def computed(model: Model, value: str, feeds: Mapping[str, Any]) -> np.ndarray |
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(probe.SerializeToString(), options, ["CPUExecutionProvider"])
-        return session.run([value], dict(feeds))[0]
+        return np.asarray(session.run([value], dict(feeds))[0])
     except Exception:  # noqa: BLE001 -- onnxruntime has no common class of its own; then this is no place
         return None
 
@@ -375,7 +375,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tries", type=int, default=4, help="how many places of a kind are tried (4)")
     parser.add_argument("--seconds", type=float, default=1e9, help="how long one model may take")
     options = parser.parse_args(arguments)
-    totals = dict.fromkeys((*CAUGHT, "refused", "refused behind", "missed"), 0)
+    totals: dict[str, int] = dict.fromkeys((*CAUGHT, "refused", "refused behind", "missed"), 0)
     for path in options.models:
         began = time.monotonic()
         outcome = try_model(path, cases_from(options.inputs, path), options.tries, options.seconds)

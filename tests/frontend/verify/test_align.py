@@ -31,11 +31,10 @@ def model(nodes: list[onnx.NodeProto], dims: list[int | str], **weights: np.ndar
 
 @pytest.fixture
 def hold(tmp_path: Path) -> Callable[..., Verification]:
-    def run(good: onnx.ModelProto, bad: onnx.ModelProto, **options: object) -> Verification:
+    def run(good: onnx.ModelProto, bad: onnx.ModelProto, dims: list[str] | None = None) -> Verification:
         onnx.save(good, tmp_path / "good.onnx")
         onnx.save(bad, tmp_path / "bad.onnx")
-        given: dict[str, object] = {"only": ["reference"], **options}
-        return verify(tmp_path / "good.onnx", tmp_path / "bad.onnx", **given)
+        return verify(tmp_path / "good.onnx", tmp_path / "bad.onnx", dims=dims, only=["reference"])
 
     return run
 
