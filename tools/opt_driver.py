@@ -388,14 +388,14 @@ class Driver:
 
 
 @contextlib.contextmanager
-def as_usage() -> Iterator[None]:
+def as_usage(prog: str = "sardonyx-opt") -> Iterator[None]:
     """What is raised inside is the fault of the command line."""
     try:
         yield
     except SardonyxError as error:
         notes = "".join(f"  {note}\n" for note in error.notes)
         hint = f"  hint: {error.hint}\n" if error.hint else ""
-        raise UsageError(f"sardonyx-opt: error: {error.message}\n{notes}{hint}") from error
+        raise UsageError(f"{prog}: error: {error.message}\n{notes}{hint}") from error
 
 
 def write_stdout(stdout: TextIO, content: str | bytes, what: str = "mlir") -> None:

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from sardonyx.dialects.files import write_whole
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.diagnostics import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, as_error, close_stdout, exit_code, render
+from sardonyx.tools.opt_options import UsageError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -66,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--oracle", required=True, metavar="ORACLE", help="crash, verify, numeric, native, ort, or a program")
     add("-p", "--pass-pipeline", "--passes", dest="pipeline", default="", metavar="PIPELINE", help="the passes")
     add("-t", "--target", metavar="TARGET", help="the target that crashes, for --oracle crash")
-    add("--inputs", type=int, default=1, metavar="N", help="with how many inputs functions run (1)")
+    add("--inputs", type=_count, default=1, metavar="N", help="with how many inputs functions run (1)")
     add("--seed", type=int, default=0, metavar="N", help="of these inputs")
     add("--seconds", type=float, default=300.0, metavar="S", help="stop after so many seconds with what there is (300)")
     add("--signature", metavar="TEXT", help="the inputs of a Python function, as 'x: f32[batch,37], y: i64[]'")
@@ -75,30 +77,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--allow-unregistered-dialect", action="store_true", help="accept ops of unknown dialects")
     add("-o", "--output", default="-", metavar="FILE", help="where the test goes (default: standard output)")
     add("--quiet", action="store_true", help="say nothing on the way")
+    add("--debug", action="store_true", help="show Python tracebacks")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1")
+    return int(text)
 
 
 def run(options: argparse.Namespace, stdout: TextIO, stdin: TextIO | None = None, stderr: TextIO | None = None) -> int:
-    """Reduce and print the test; returns the exit status."""
+    """Reduce and print the test; returns the exit status.
+
+    Raises:
+        UsageError: The command line names a pass or an oracle that is not there, or a file that cannot be written.
+    """
     source: TextIO = stdin or sys.stdin
     told: TextIO = stderr or sys.stderr
     from sardonyx.passes.context import make_context
     from sardonyx.passes.pipeline import format, parse
     from sardonyx.passes.registry import load_file
+    from sardonyx.tools.opt_driver import as_usage
     from sardonyx.tools.reduce_oracles import find_oracle
 
     for path in options.load:
         load_file(path)
-    passes = parse(options.pipeline)
+    with as_usage("sardonyx-reduce"):
+        passes = parse(options.pipeline)
+        output = Path(options.output)
+        if options.output != "-" and (output.is_dir() or not output.parent.is_dir()):  # told now, not in five minutes
+            raise InvalidArgumentError(f"'{output}' cannot be written: no such directory, or one itself")
     ctx = make_context(options.allow_unregistered_dialect)
     loaded = _load(options, ctx, source, told)
-    oracle = find_oracle(options.oracle, ctx, options.inputs, loaded.store, options.target, options.seed)
+    with as_usage("sardonyx-reduce"):
+        oracle = find_oracle(options.oracle, ctx, options.inputs, loaded.store, options.target, options.seed)
     begin = time.monotonic()
     found = reduce(loaded.module, passes, oracle, options.seconds, io.StringIO() if options.quiet else told)
     text = test_text(found, oracle, options.oracle, options.load)
     if options.output == "-":
         stdout.write(text)
     else:
-        Path(options.output).write_text(text, encoding="utf-8")
+        write_whole(options.output, text.encode())
     if not options.quiet:
         ops = sum(1 for _ in found.module.walk()) - 1
         rewrites = f", {found.rewrites} rewrite{'s' * (found.rewrites > 1)}" if found.rewrites else ""
@@ -246,11 +265,16 @@ def command(args: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) 
         return EXIT_USAGE if stop.code else EXIT_OK
     try:
         return run(options, stdout, stdin, stderr)
+    except BrokenPipeError:
+        return EXIT_OK  # the reader had enough
+    except UsageError as error:
+        stderr.write(str(error))
+        return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 -- the outermost frame: what comes so far is reported
         known = as_error(error)
-        render(known, stderr, options.input)
+        render(known, stderr, options.input, options.debug)
         return exit_code(known)
 
 

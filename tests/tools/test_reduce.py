@@ -180,7 +180,13 @@ def test_wrong_command_lines(tmp_path):
     source.write_text(TEXT.replace("OP", "relu"))
     assert run(source)[0] == 2
     code, _, err = run(source, "--oracle", "crsh")
-    assert code == 1 and "did you mean 'crash'?" in err
+    assert code == 2 and "did you mean 'crash'?" in err
+    code, _, err = run(source, "--oracle", "crash", "-p", "cze")
+    assert code == 2 and err.startswith("sardonyx-reduce: error: there is no pass 'cze'")
+    code, _, err = run(source, "--oracle", "crash", "-p", "cse", "-o", source / "no" / "where.mlir")
+    assert code == 2 and "cannot be written" in err
+    code, _, err = run(source, "--oracle", "numeric", "-p", "cse", "--inputs", "0")
+    assert code == 2 and "'0' is no number from 1" in err
     code, _, err = run(source, "--oracle", "crash", "-p", "cse")
     assert code == 1 and "there is nothing to reduce" in err
     assert run("--help")[0] == 0
