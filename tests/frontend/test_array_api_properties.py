@@ -14,7 +14,10 @@ from hypothesis.extra.array_api import make_strategies_namespace
 
 import sardonyx as sx
 
-FEW = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+FEW = settings(
+    max_examples=20, deadline=None, derandomize=True,
+    suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much),
+)  # fmt: skip
 SPACE: Any = make_strategies_namespace(sx, api_version="2024.12")
 DTYPES = SPACE.real_dtypes() | SPACE.boolean_dtypes()
 SHAPES = SPACE.array_shapes(min_dims=0, min_side=0)
