@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from sardonyx.backends.llvm.list_ranks import with_list_ranks
 from sardonyx.backends.llvm.lowering.graph import refuse
@@ -30,6 +30,9 @@ from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape, tensor_type
 from sardonyx.dialects.module import input_names, main_function, sync_signature
 from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.gather import GatherNDOp
+from sardonyx.dialects.sx.pad import PadOp
+from sardonyx.dialects.sx.slice import SliceOp
 from sardonyx.dialects.types import SequenceType, is_tensor, stored
 from sardonyx.errors import InferenceError, InvalidArgumentError
 from sardonyx.passes.base import PassError
@@ -66,16 +69,27 @@ class OpenRank:
 
 
 def open_ranks(module: ModuleOp) -> list[OpenRank]:
-    """The inputs and results whose ranks are not known."""
+    """The inputs and results whose ranks are not known, and the ops that slice, pad or gather along who knows how many
+    axes."""
     out = [
         OpenRank(f"input '{name}'", None)
         for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True)
         if _is_open(argument)
     ]
     for op in main_function(module).body.walk():
-        if any(_is_open(result) for result in op.results):
+        if any(_is_open(result) for result in op.results) or _counts_unknown(op):
             out.append(OpenRank(op.name, locations.describe(op.location)))
     return out
+
+
+def _counts_unknown(op: Operation) -> bool:
+    """Whether the op takes a vector of a number for each of some axes, and nobody knows of how many. Native code is
+    made for a known number of them, as it is for known ranks."""
+    if isinstance(op, SliceOp):
+        return not _is_open(op.starts) and dims_of(op.starts)[0].static_value is None
+    if isinstance(op, PadOp):
+        return not _is_open(op.pads) and dims_of(op.pads)[0].static_value is None
+    return isinstance(op, GatherNDOp) and not _is_open(op.indices) and dims_of(op.indices)[-1].static_value is None
 
 
 def _is_open(value: SSAValue) -> bool:

@@ -23,7 +23,7 @@ from sardonyx.dialects.dtypes import bool_, float32, int64
 from sardonyx.dialects.evaluate import evaluate_function
 from sardonyx.dialects.module import create_module, main_function, set_outputs
 from sardonyx.dialects.sx import BY_NAME
-from sardonyx.errors import ExecutionError, InvalidArgumentError, UnsupportedError
+from sardonyx.errors import ExecutionError, InferenceError, InvalidArgumentError, UnsupportedError
 
 Build = Callable[..., SSAValue]
 
@@ -284,3 +284,19 @@ def test_states_of_a_loop_that_begin_as_placeholders(trips: int) -> None:
         }}"""
     )
     one_result(model, sample("float32", 3, 4))
+
+
+def test_along_how_many_axes_a_run_tells() -> None:
+    x, counts = tensor_type(float32, ["n", "m"]), tensor_type(int64, ["k"])
+    sliced = graph([x, counts, counts, counts], lambda add, v: add("slice", *v, None))
+    native = opened(sliced)
+    assert native.open[0].what == "sx.slice"
+    data = sample("float32", 5, 7)
+    agree(sliced, native, data, np.array([1]), np.array([9]), np.array([-1]))
+    agree(sliced, native, data, np.array([1, -2]), np.array([3, 9]), np.array([1, 0]))
+    agree(sliced, native, sample("float32", 3, 4), np.array([0, 1]), np.array([2, 2]), np.array([0, 1]))
+    assert levels(native) == ["indices", "indices"]
+    padded = graph([x, tensor_type(int64, ["p"])], lambda add, v: add("pad", v[0], v[1], None, None))
+    agree(padded, opened(padded), data, np.array([1, 0, 2, 3]))
+    with pytest.raises((InferenceError, InvalidArgumentError, ExecutionError), match="pads"):
+        opened(padded).run([data, np.array([1, 0, 2])])
