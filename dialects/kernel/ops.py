@@ -173,13 +173,15 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """Reads one element at a flat offset."""
+    """Reads one element at a flat offset. `ahead` has native code fetch what lies so many elements further on."""
 
     name = "kernel.load"
     buffer = operand_def(BufferType)
     offset = operand_def(INDEX)
     result = result_def()
+    ahead = opt_prop_def(IntegerAttr)
     traits = traits_def(NoMemoryEffect())
+    irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$buffer `[` $offset `]` attr-dict `:` type($buffer) `->` type($result)"
 
     def __init__(self, buffer: SSAValue, offset: SSAValue) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from sardonyx.backends.llvm.codegen.memory import gather_lanes, load_lanes, store_lanes
+from sardonyx.backends.llvm.codegen.memory import fetch, gather_lanes, load_lanes, store_lanes
 from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import (
     Value,
@@ -198,6 +198,8 @@ def _load(e: KernelEmitter, op: LoadOp) -> None:
     lanes = e.lanes
     wide = stored.with_lanes(lanes)
     if offset.stride == "1":
+        if op.ahead is not None and e.mask is None:
+            fetch(b, stored, pointer, fold(b, "add", offset.text, str(op.ahead.value.data)))
         text = load_lanes(b, wide, b.gep(stored, pointer, offset.text), e.mask)
     elif e.mask is not None:
         text = gather_lanes(b, wide, pointer, to_vector(b, offset, lanes), e.mask)

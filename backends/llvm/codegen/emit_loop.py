@@ -36,7 +36,7 @@ STRAIGHT_TURNS, STRAIGHT_WEIGHT = 8, 96
 """A loop of at most so many turns, and of so many ops in all its turns, is written out."""
 MATH_WEIGHT = 20
 PAIRED_MATH = ("exp", "exp_nonpositive", "exp2", "expm1", "sigmoid", "tanh", "erf", "gelu", "log", "log1p", "softplus")
-"""Functions that are long chains of float32 operations: two vectors side by side keep the units busy."""
+"""Functions that are long chains of float32 operations: pairs of vectors side by side keep the units busy."""
 CHEAP_MATH = ("abs", "copysign", "fma", "sign", "sqrt", "smin", "smax", "umin", "umax")
 
 
@@ -244,7 +244,8 @@ def widening(target: Target, op: LoopOp, extent: int | None, cost: int) -> Widen
     if _is_paired(ops):
         if extent is None or extent >= 2 * lanes:
             lanes *= 2
-        return Widening(lanes, 1, masked)
+        long = extent is None or extent >= 2 * lanes
+        return Widening(lanes, 2 if long and not op.kinds else 1, masked)  # with a sum besides, registers would spill
     limits = ((12, 4), (48, 2)) if op.kinds else ((8, 4), (30, 2))
     unroll = next((times for most, times in limits if cost <= most), 1)
     while extent is not None and unroll > 1 and extent < lanes * unroll:

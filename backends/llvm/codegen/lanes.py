@@ -220,6 +220,22 @@ def horner(x: Value, coefficients: Sequence[float]) -> Value:
     return result
 
 
+def paired(x: Value, coefficients: Sequence[float], last: int = 0) -> Value:
+    """As `horner`, with about half its latency for one more product: pairs of terms, then Horner in x^2. The `last`
+    lowest terms, whose rounding errors are what is seen, are added one by one."""
+    high = coefficients[last:]
+    if len(high) <= 1:
+        return horner(x, coefficients)
+    square = x * x
+    terms = [fma(x, high[k + 1], high[k]) if k + 1 < len(high) else x.like(high[k]) for k in range(0, len(high), 2)]
+    result = terms[-1]
+    for term in reversed(terms[:-1]):
+        result = fma(result, square, term)
+    for c in reversed(coefficients[:last]):
+        result = fma(x, result, c)
+    return result
+
+
 def at_most(x: Value, bound: float) -> Value:
     """min(x, bound); a NaN stays one."""
     return where(x > bound, bound, x)

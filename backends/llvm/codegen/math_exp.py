@@ -19,6 +19,7 @@ from sardonyx.backends.llvm.codegen.lanes import (
     fast_two_sum,
     fma,
     horner,
+    paired,
     pow2,
     two_sum,
     where,
@@ -170,13 +171,12 @@ def reduce_float(x: Value, factor: float = 1.0, offset: int = 0, rough: bool = F
     return (shifted.bits() << MANTISSA["float"]).as_float(), r
 
 
-def exp_of_float(r: Value, factor: float = 1.0, sign: float = 1.0) -> Value:
-    """sign e^(factor r) for |factor r| <= ln2/2 and a little."""
+def exp_of_float(r: Value, factor: float = 1.0, last: int = len(EXP_FLOAT)) -> Value:
+    """e^(factor r) for |factor r| <= ln2/2 and a little; all but the `last` lowest terms in pairs."""
     if r.builder.target.has_fma:
-        return horner(r, [sign * c * factor**k for k, c in enumerate(EXP_FLOAT)])
+        return paired(r, [c * factor**k for k, c in enumerate(EXP_FLOAT)], last)
     scaled = r if factor == 1.0 else r * factor  # a last sum that rounds once keeps the error below a unit
-    power = (scaled * scaled * horner(scaled, EXP_FLOAT[2:]) + scaled) + 1.0
-    return power if sign == 1.0 else power * sign
+    return (scaled * scaled * horner(scaled, EXP_FLOAT[2:]) + scaled) + 1.0
 
 
 def exp_times_power(x: Value, power: int = 0) -> Value:
@@ -272,7 +272,7 @@ def tanh(x: Value) -> Value:
     z = x * x
     small = fma(x * z, horner(z, TANH_SMALL), x)
     power, r = reduce_float(at_most(a, 10.0), 2.0, rough=True)
-    large = 1.0 - 2.0 / fma(exp_of_float(r, 2.0), power, 1.0)
+    large = 1.0 - 2.0 / fma(exp_of_float(r, 2.0, last=1), power, 1.0)
     return where(a < 0.6, small, large).copysign(x)
 
 
@@ -305,16 +305,16 @@ def cosh(x: Value) -> Value:
     return half + 0.25 / half
 
 
-# erf(x)/x - 1 with z = x^2: |x| < 0.92 (2^-30) and |x| < 1 (2^-56).
+# erf(x)/x - 1 with z = x^2, for |x| < 1 and a little (2^-28, 2^-56).
 ERF_SMALL = {
     "float": (
         0.12837916612625122,
-        -0.37612631916999817,
-        0.11283697187900543,
-        -0.026860099285840988,
-        0.00520329037681222,
-        -0.0008169614593498409,
-        8.480963879264891e-05,
+        -0.3761262595653534,
+        0.1128358542919159,
+        -0.026853812858462334,
+        0.005188327748328447,
+        -0.0008010193705558777,
+        7.853860734030604e-05,
     ),
     "double": (
         0.1283791670955126,
@@ -332,53 +332,58 @@ ERF_SMALL = {
         1.476865992339129e-10,
     ),
 }
-# -log(erfc(t))/t - 1 up to 4 and 5.95, the error weighted by what it does to erf (2^-30, 2^-57.8).
-ERF_LARGE = {
-    "float": (
-        0.12864848971366882,
-        0.6351513266563416,
-        0.10623684525489807,
-        -0.023762019351124763,
-        0.0036424307618290186,
-        -0.00032279465813189745,
-        1.123013862525113e-05,
-    ),
-    "double": (
-        0.12837911157289383,
-        0.636620246164917,
-        0.1027708546394649,
-        -0.01912503655091439,
-        -0.0002119070590925321,
-        0.0016924374010468697,
-        -0.0005744882516235488,
-        -1.106847164073082e-06,
-        9.556675209061995e-05,
-        -5.607697062802611e-05,
-        2.036589867530171e-05,
-        -5.389551472830946e-06,
-        1.0791162828194001e-06,
-        -1.6319542575640117e-07,
-        1.8152490613564584e-08,
-        -1.4043206757456899e-09,
-        6.754951387736565e-11,
-        -1.5213832676148927e-12,
-    ),
-}
+# sqrt(erfc(t)) in t - 2.5, for t in 1 … 4, the error weighted by what it does to erf (2^-28.9).
+ERFC_ROOT = (
+    0.02017303742468357,
+    -0.053989920765161514,
+    0.06272801011800766,
+    -0.03908125311136246,
+    0.01158439926803112,
+    0.0009109191014431417,
+    -0.0020658415742218494,
+    0.00062243064166978,
+    5.5094671552069485e-05,
+    -9.027203486766666e-05,
+    9.32830516831018e-06,
+    6.572610800503753e-06,
+)
+# For double -log(erfc(t))/t - 1 for t in 1 … 5.95, weighted likewise (2^-57.8).
+ERFC_LOG = (
+    0.12837911157289383,
+    0.636620246164917,
+    0.1027708546394649,
+    -0.01912503655091439,
+    -0.0002119070590925321,
+    0.0016924374010468697,
+    -0.0005744882516235488,
+    -1.106847164073082e-06,
+    9.556675209061995e-05,
+    -5.607697062802611e-05,
+    2.036589867530171e-05,
+    -5.389551472830946e-06,
+    1.0791162828194001e-06,
+    -1.6319542575640117e-07,
+    1.8152490613564584e-08,
+    -1.4043206757456899e-09,
+    6.754951387736565e-11,
+    -1.5213832676148927e-12,
+)
 
 
 def erf(x: Value) -> Value:
+    """Near 0 an odd polynomial; beyond 1 from erfc: for float as a square, which takes no exponential, and is exact
+    enough with fused products only."""
     scalar = x.ty.scalar
-    edge, end = {"float": (0.925, 4.0), "double": (1.0, 5.95)}[scalar]
+    if scalar == "float" and not x.builder.target.has_fma:
+        return erf(x.to_double()).to_float()
     a = abs(x)
-    z = x * x
-    small = fma(x, horner(z, ERF_SMALL[scalar]), x)
-    t = at_most(a, end)
-    negative = fma(t, horner(t, ERF_LARGE[scalar]), t)
+    small = fma(x, horner(x * x, ERF_SMALL[scalar]), x)
     if scalar == "float":
-        power, r = reduce_float(negative, -1.0, rough=True)
-        large = fma(exp_of_float(r, -1.0, -1.0), power, 1.0)
+        root = paired(at_most(a, 4.0) - 2.5, ERFC_ROOT, last=2)
+        large = fma(-root, root, 1.0)
     else:
-        large = 1.0 - exp_in_range(-negative)
+        t = at_most(a, 5.95)
+        large = 1.0 - exp_in_range(-fma(t, horner(t, ERFC_LOG), t))
     # `large` is not negative, so the sign is one more bit.
     sign = x.bits() & -(1 << (x.ty.bits - 1))
-    return where(a < edge, small, (large.bits() | sign).as_float())
+    return where(a < {"float": 1.0078125, "double": 1.0}[scalar], small, (large.bits() | sign).as_float())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from sardonyx.backends.llvm.codegen.lanes import Operation, Value, at_most, horner, lanewise, two_product, where
+from sardonyx.backends.llvm.codegen.lanes import Operation, Value, at_most, lanewise, paired, two_product, where
 from sardonyx.backends.llvm.codegen.math_exp import exp_nonpositive
 
 # (1 + sqrt(2) a) exp(a^2/2) P(X > a) in t = (a - K)/(a + K), up to where P is 0 (2^-27.9, 2^-58.1).
@@ -65,7 +65,7 @@ def upper_tail(a: Value) -> Value:
     shifted = a + CENTER[scalar]
     inverse = 1.0 / (linear * shifted)
     t = (a - CENTER[scalar]) * linear * inverse
-    scaled = horner(t, SCALED_TAIL[scalar]) * shifted * inverse
+    scaled = paired(t, SCALED_TAIL[scalar], last=2) * shifted * inverse
     # exp magnifies the rounding error of its argument, so the square keeps its own.
     square, low = two_product(a, a)
     return exp_nonpositive(square * -0.5) * (scaled - scaled * (low * 0.5))

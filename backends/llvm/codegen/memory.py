@@ -14,6 +14,13 @@ def load_lanes(b: FunctionBuilder, ty: LType, pointer: str, mask: str | None) ->
     return b.op(f"call {ty} @{name}(ptr align {ty.bytes} {pointer}, {ty.mask} {mask}, {ty} zeroinitializer)")
 
 
+def fetch(b: FunctionBuilder, ty: LType, base: str, index: str) -> None:
+    """Ask for the cache line of an element that will be read; the place need not be inside of the buffer."""
+    b.module.declare("llvm.prefetch.p0", "void", [PTR, "i32 immarg", "i32 immarg", "i32 immarg"])
+    place = b.op(f"getelementptr {ty}, ptr {base}, i64 {index}")
+    b.emit(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+
+
 def store_lanes(b: FunctionBuilder, ty: LType, value: str, pointer: str, mask: str | None) -> None:
     """Consecutive elements of a type as it lies in memory."""
     if mask is None:

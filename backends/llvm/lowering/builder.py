@@ -275,10 +275,11 @@ class Body:
         return self.convert(wide, int64, dtype)
 
     # ---- memory
-    def load(self, buffer: SSAValue, offset: IndexLike) -> SSAValue:
-        return self.add(
-            LoadOp.create(operands=(buffer, self.index(offset)), result_types=(buffer.type.element,))  # pyright: ignore[reportAttributeAccessIssue]
-        )
+    def load(self, buffer: SSAValue, offset: IndexLike, ahead: int | None = None) -> SSAValue:
+        op = LoadOp.create(operands=(buffer, self.index(offset)), result_types=(buffer.type.element,))  # pyright: ignore[reportAttributeAccessIssue]
+        if ahead is not None:
+            op.ahead = IntegerAttr(ahead, 64)
+        return self.add(op)
 
     def store(self, value: SSAValue, buffer: SSAValue, offset: IndexLike) -> None:
         self.block.add_op(StoreOp.create(operands=(value, buffer, self.index(offset))))

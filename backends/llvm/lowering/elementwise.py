@@ -1,9 +1,9 @@
 """Elementwise ops: scalar bodies, and their fusion into one map kernel.
 
 An op registers how one element of its result follows from one element of each operand (`@scalar(Op)`). A producer
-whose only user is elementwise over the same extents is inlined into that user's kernel. The kernel's iteration space
-is the result's, with neighbouring dims merged where every operand is either whole or broadcast over both. Whatever
-does not change along the inner loops is loaded and computed outside of them.
+all of whose users are in one group over the same extents is inlined into that group's kernel. The kernel's iteration
+space is the result's, with neighbouring dims merged where every operand is either whole or broadcast over both.
+Whatever does not change along the inner loops is loaded and computed outside of them.
 
 Where only the run knows whether an operand is broadcast, the kernel has two forms: one for operands that all turn out
 to be whole (then the space is as flat as it can be), one for the rest.
@@ -59,24 +59,25 @@ def read_slots(op: Any) -> tuple[SSAValue | None, ...]:
 
 
 def choose_inlined(block: Block, taken: Collection[Operation] = ()) -> set[Operation]:
-    """The elementwise ops that are computed inside the kernel of their only user; none of `taken`."""
+    """The elementwise ops that are computed inside the kernel of their users, which all are in one group; none of
+    `taken`."""
     inlined: set[Operation] = set()
+    root_of: dict[Operation, Operation] = {}
     size: dict[Operation, int] = {}
-    for op in block.ops:
+    for op in reversed(list(block.ops)):
         if type(op) not in SCALARS or op in taken:
             continue
-        total = 1
-        own = dims_of(op.results[0])
-        for operand in dict.fromkeys(read_slots(op)):
-            producer = operand.owner if operand is not None else None
-            if operand is None or not isinstance(producer, Operation) or producer not in size:
-                continue
-            uses = list(operand.uses)
-            alone = all(use.operation is op for use in uses) and len(producer.results) == 1
-            if alone and total + size[producer] <= MAX_GROUP and same_extents(dims_of(operand), own):
-                inlined.add(producer)
-                total += size[producer]
-        size[op] = total
+        own = op.results[0]
+        users = {use.operation for use in own.uses}
+        roots = {root_of.get(user) for user in users}
+        root = roots.pop() if len(roots) == 1 and len(op.results) == 1 else None
+        fits = root is not None and size[root] < MAX_GROUP and any(own in read_slots(user) for user in users)
+        if root is not None and fits and all(same_extents(dims_of(own), dims_of(u.results[0])) for u in users):
+            inlined.add(op)
+        else:
+            root, size[op] = op, 0
+        root_of[op] = root
+        size[root] += 1
     return inlined
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body, compute_dtype
+from sardonyx.backends.llvm.lowering.builder import Body, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.elementwise import known_number, same_extents
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.backends.llvm.lowering.rows import Accumulator, Placed, Row, Rows, rows_of
@@ -160,6 +160,11 @@ class Target:
     dtype: DType
 
 
+FETCHED_AHEAD = 512
+"""How many elements ahead the first loop over a row has memory fetched: while further loops go over the same row again,
+nothing else would ask for the next one."""
+
+
 @dataclass
 class Loop:
     """One loop over a row: the folds it makes, the results it stores, and what it keeps for later loops."""
@@ -191,6 +196,7 @@ class Emission:
         self.row_targets = [t for t in targets if not t.node.full]
         self.loops = self._loops(targets)
         self.waiting: dict[Node, SSAValue] = {}
+        self.fetches = False
 
     def emit(self) -> None:
         self.rows.each(self.kernel, self._row)
@@ -259,7 +265,10 @@ class Emission:
     def _row(self, b: Body, row: Row) -> None:
         values: Values = {}
         self.waiting = {}
+        extent = number_of(row.reduced[-1].extent) if row.reduced and not row.across else 0
+        is_long = extent is None or extent >= FETCHED_AHEAD // 2
         for loop in self.loops:
+            self.fetches = is_long and loop is self.loops[0] and len(self.loops) > 1
             self._prepare(b, row, loop.targets(), values)
             if loop.folds:
                 self._fold(b, row, loop, values)
@@ -344,8 +353,11 @@ class Emission:
         if node in self.waiting:
             return b.load(self.waiting[node], at)
         if node.leaf is not None:
-            offset = self.places[node].offset(b, row, indices) if node in self.places else at
-            return b.convert(b.load(self.buffers[node], offset), dtype_of(node.leaf), node.dtype)
+            if node in self.places:
+                loaded = b.load(self.buffers[node], self.places[node].offset(b, row, indices))
+            else:
+                loaded = b.load(self.buffers[node], at, FETCHED_AHEAD if self.fetches else None)
+            return b.convert(loaded, dtype_of(node.leaf), node.dtype)
         if node is self.index:
             return b.from_index(indices[0] if indices else b.index(0), node.dtype)
         if node.make is None:

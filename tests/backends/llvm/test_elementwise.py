@@ -292,3 +292,14 @@ def test_intrinsics_are_those_that_are_instructions() -> None:
     called = set(re.findall(r"call [^@]*@(llvm\.[a-z]+)", str(text)))
     transcendental = {f"llvm.{f}" for f in ("exp", "log", "sin", "cos", "tan", "pow", "tanh", "frem", "fmod")}
     assert not called & transcendental
+
+
+def test_a_value_whose_readers_are_all_in_one_group_joins_it() -> None:
+    module, block = create_module("diamond", [("x", tensor_type(float32, ["n"]), None)])
+    e = unary.ExpOp.make(block.args[0])
+    a = binary.AddOp.make(e.output, e.output)
+    b = binary.MulOp.make(e.output, a.output)
+    block.add_ops([e, a, b])
+    set_outputs(module, [b.output], ["b"])
+    graph = close(module, [sample("float32", 100)], 4.0)
+    assert graph.kernels_launched == 1

@@ -1,0 +1,12 @@
+// The first of several loops over a long row asks for what comes next; short rows and single loops do not.
+// RUN: sardonyx-opt %s -t kernel | filecheck %s
+
+// CHECK-LABEL:   kernel.func @layer_norm
+// CHECK-COUNT-1: {ahead = 512 : i64}
+// CHECK-NOT:     ahead
+func.func @main(%x: tensor<4x768xf32>, %y: tensor<4x64xf32>, %s: tensor<768xf32>, %t: tensor<64xf32>)
+    -> (tensor<4x768xf32>, tensor<4x64xf32>) {
+  %0, %1, %2 = sx.layer_norm %x, %s {axis = -1} : (tensor<4x768xf32>, tensor<768xf32>) -> (tensor<4x768xf32>, tensor<4x1xf32>, tensor<4x1xf32>)
+  %3, %4, %5 = sx.layer_norm %y, %t {axis = -1} : (tensor<4x64xf32>, tensor<64xf32>) -> (tensor<4x64xf32>, tensor<4x1xf32>, tensor<4x1xf32>)
+  func.return %0, %3 : tensor<4x768xf32>, tensor<4x64xf32>
+}
