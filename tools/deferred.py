@@ -21,7 +21,7 @@ class _Deferred(ModuleType):
         spec: ModuleSpec | None = self.__spec__
         if spec is None or spec.loader is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self.__class__ = ModuleType
+        self.__class__ = ModuleType  # pyright: ignore[reportAttributeAccessIssue]
         self.__path__ = spec.submodule_search_locations or []
         try:
             spec.loader.exec_module(self)
