@@ -16,6 +16,7 @@ from xdsl.ir import Block
 from sardonyx.backends.llvm.codegen.contract_shape import (
     K_BLOCK,
     RowRun,
+    fetch_step,
     share_rows,
     tile_rows,
     tile_vectors,
@@ -23,6 +24,7 @@ from sardonyx.backends.llvm.codegen.contract_shape import (
 )
 from sardonyx.backends.llvm.codegen.contract_tile import (
     UNROLL,
+    Ahead,
     Epilogue,
     Operand,
     Problem,
@@ -38,6 +40,8 @@ from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type,
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import BufferType, LoadOp, MathOp, YieldOp
 
+COPIED_ROWS, COPIED_APART = 24, 1024
+"""From so many rows of A on, and bytes between the rows of B, B's panels are copied to the stack (32 KiB)."""
 LIGHT = 8
 """Scalar operations up to which an epilogue stands in the code once per accumulator."""
 
@@ -98,8 +102,10 @@ def _weight(block: Block) -> int:
 
 def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
     """All tiles of a problem that is known to have `least` rows."""
-    if p.segments or p.c.element != p.sum or (not p.k.startswith("%") and int(p.k) <= K_BLOCK):
-        _emit_block(b, p, p.k, "0", least)
+    rows = _number(p.m)
+    once = p.packed is not None and rows is not None and rows <= 4  # a panel is read by one tile: nothing to keep
+    if p.segments or once or p.c.element != p.sum or (not p.k.startswith("%") and int(p.k) <= K_BLOCK):
+        _emit_block(b, p, _steps(b, p), "0", least)
         return
     # Blocks of k of about one size, a multiple of what the k loop takes at a time; k of 0 is one empty block.
     some = p.k if not p.k.startswith("%") else b.intrinsic("llvm.smax", I64, [(I64, p.k), (I64, "1")])
@@ -122,6 +128,14 @@ def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
         return []
 
     b.loop("0", blocks, "1", block)
+
+
+def _steps(b: FunctionBuilder, p: Problem) -> str:
+    """The steps of k in all segments."""
+    length = p.k
+    for count, _ in p.segments:
+        length = fold(b, "mul", length, count)
+    return length
 
 
 def _ceil_div(b: FunctionBuilder, x: str, y: str) -> str:
@@ -174,7 +188,9 @@ def _loose_columns(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
         for vectors in dict.fromkeys([widest, 1]):
             end = whole_groups(b, at, p.n, lanes * vectors)
             if at != end:
-                b.loop(at, end, str(lanes * vectors), panel(vectors, False, lanes))
+                copied = vectors == widest and _pays_to_copy(p)
+                body = _copied_panel(b, p, runs, lanes, vectors) if copied else panel(vectors, False, lanes)
+                b.loop(at, end, str(lanes * vectors), body)
             at = end
         if p.sum.bits >= 32 and p.b.element.bits >= 32 and p.c.element.bits >= 32:
             if at != p.n:
@@ -184,19 +200,56 @@ def _loose_columns(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
         b.loop(at, p.n, "1", panel(1, False, 0))
 
 
+def _pays_to_copy(p: Problem) -> bool:
+    """Whether each panel of B, as it is, is to be put in order first: where many tiles read it, and its rows, which lie
+    apart, would take a line or two each of the first-level cache."""
+    rows, apart = _number(p.m), _number(p.b.row)
+    many = rows is not None and rows >= COPIED_ROWS and (apart is None or apart * p.b.element.bits >= 8 * COPIED_APART)
+    return many and p.b.element == p.c.element == p.sum and p.sum.is_float and not p.segments
+
+
+def _copied_panel(
+    b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes: int, vectors: int
+) -> Callable[[str, list[str]], list[str]]:
+    """The body of a loop over panels of B that copies each to the stack; a block of k has at most `K_BLOCK` steps."""
+    wide = p.b.element.with_lanes(lanes)
+    held = b.reserve(wide, K_BLOCK * vectors)
+
+    def body(column: str, _: list[str]) -> list[str]:
+        source = b.gep(p.b.element, p.b.pointer, column)
+
+        def line(k: str, _: list[str]) -> list[str]:
+            start = b.gep(p.b.element, source, fold(b, "mul", k, p.b.row))
+            place = b.gep(wide, held, fold(b, "mul", k, str(vectors)))
+            for v in range(vectors):
+                value = b.load(wide, b.gep(p.b.element, start, str(v * lanes)))
+                b.store(wide, value, b.gep(wide, place, str(v)))
+            return []
+
+        b.loop("0", p.k, "1", line)
+        inside = replace(p, b=Operand(held, p.b.element, str(lanes * vectors), "1"))
+        _tiles(b, inside, runs, Tile(0, vectors, lanes, None, in_panel=True), column)
+        return []
+
+    return body
+
+
 def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes: int, k: str, start: str) -> None:
     """Panels of columns one after the other; only the last one's results may be masked."""
     width = p.packed or lanes
-    length = k
-    for count, _ in p.segments:
-        length = fold(b, "mul", length, count)
+    line = width * p.b.element.bits // 8
+
+    def ahead(panel: str) -> Ahead | None:
+        if len(runs) == 1 and runs[0].upper == str(runs[0].rows):
+            return None  # what one tile reads comes in order, as the processor expects it
+        return Ahead(b.beyond(panel, fold(b, "mul", k, str(line))), fetch_step(_number(p.m), runs[0].rows, line))
 
     def panel(masked: bool, vectors: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
-            offset = fold(b, "add", fold(b, "mul", column, length), fold(b, "mul", start, str(width)))
+            offset = fold(b, "add", fold(b, "mul", column, k), fold(b, "mul", start, str(width)))
             at = b.gep(memory_type(p.b.element), p.b.pointer, offset)
             # A panel starts at its own column, so that the tile finds it without an offset.
-            inside = replace(p, b=Operand(at, p.b.element, str(width), "1"))
+            inside = replace(p, b=Operand(at, p.b.element, str(width), "1"), ahead=ahead(at))
             left = fold(b, "sub", p.n, column) if masked else None
             _tiles(b, inside, runs, Tile(0, vectors, lanes, None, in_panel=True, left=left), column)
             return []

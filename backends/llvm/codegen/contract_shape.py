@@ -9,6 +9,8 @@ from sardonyx.backends.llvm.codegen.widen import fold
 
 TALLEST = 8
 """Rows at most: each has a pointer of its own, and there are 16 general registers."""
+USUAL_ROWS = 96
+"""What a block of rows may have whose number is not known."""
 K_BLOCK = 512
 """Steps of k at a time: a panel's block of B (32 KiB for AVX2) passes through the first-level cache, those of A's rows
 stay in the second-level one."""
@@ -46,6 +48,19 @@ def panel_width(target: Target, bits: int, m: int | None = None, n: int | None =
     of a sum."""
     lanes = target.lanes(max(bits, 32))
     return lanes * tile_vectors(target, lanes, m, n)
+
+
+def tallest_rows(target: Target, bits: int, width: int | None) -> int:
+    """The rows of a whole tile for sums of that width and panels of that many columns (None: the usual ones)."""
+    lanes = target.lanes(max(bits, 32))
+    return tile_rows(target, width // lanes if width else tile_vectors(target, lanes, None, None))
+
+
+def fetch_step(m: int | None, tall: int, line: int) -> int:
+    """How many bytes of the next panel a tile of `tall` rows fetches in a step of k, so that those of m rows fetch all
+    of its lines (`line` bytes a step): a power of two."""
+    wanted = line * tall // max(m or USUAL_ROWS, 1)
+    return 1 << max(0, wanted - 1).bit_length()
 
 
 @dataclass(frozen=True)

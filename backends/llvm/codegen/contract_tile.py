@@ -41,6 +41,15 @@ class RowPairs:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """What the tiles of a panel of B fetch into the second-level cache meanwhile: from `pointer` on, `step` bytes for
+    each of a tile's steps of k."""
+
+    pointer: str
+    step: int
+
+
+@dataclass(frozen=True)
 class Epilogue:
     """The scalar body that every sum goes through before it is stored; it gives the type that `held` names."""
 
@@ -87,6 +96,7 @@ class Problem:
     last: str | None = None
     together: int = 1
     """The products that a step adds to each sum: 2 of int16, 4 of bytes."""
+    ahead: Ahead | None = None
 
     def is_fused(self, target: Target) -> bool:
         """Whether one instruction multiplies and adds."""
@@ -101,6 +111,9 @@ class Problem:
 
 UNROLL = 4
 """Steps of k per turn of a large tile's loop: its bookkeeping counts where two threads share a core's front end."""
+CACHE_LINE = 64
+SHORT_RUN = 64
+"""The steps of k up to which those that fill no turn count."""
 LARGE_TILE = 8
 """The accumulators from which on a tile is large."""
 
@@ -169,7 +182,7 @@ def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str)
         starts = b.when(p.first, lambda: zeros, held, [wide] * len(zeros))
     else:
         starts = zeros
-    sums = _sum(b, p, tile, a_rows, b_start, starts)
+    sums = _sum(b, p, tile, a_rows, b_start, starts, row)
     tile = tile.masked(b)
 
     def plain() -> list[str]:
@@ -236,16 +249,29 @@ def _row_offsets(b: FunctionBuilder, p: Problem, rows: int, row: str) -> list[tu
 
 
 def _sum(
-    b: FunctionBuilder, p: Problem, tile: Tile, a_rows: Sequence[str], b_start: str, starts: Sequence[str]
+    b: FunctionBuilder, p: Problem, tile: Tile, a_rows: Sequence[str], b_start: str, starts: Sequence[str], row: str
 ) -> list[str]:
     """The k loop, inside the loops over segments; the accumulators are carried through all of them."""
     wide = p.sum.with_lanes(tile.lanes)
+    ahead = None
+    if p.ahead is not None:
+        length = p.k
+        for count, _ in p.segments:
+            length = fold(b, "mul", length, count)
+        # Each tile goes on where the one above it ended.
+        of_tile = fold(b, "mul", length, str(p.ahead.step))
+        number = b.binary("udiv", I64, row, str(tile.rows)) if row != "0" else "0"
+        ahead = b.beyond(p.ahead.pointer, fold(b, "mul", number, of_tile))
 
     def segment(depth: int, a_offset: str, number: str, sums: Sequence[str]) -> list[str]:
         """`number` is that of the segment at this depth."""
         if depth == len(p.segments):
-            b_row = fold(b, "mul", fold(b, "mul", number, p.k), p.b.row)
-            return _multiply(b, p, tile, a_rows, a_offset, b.gep(p.b.element, b_start, b_row), sums)
+            before = fold(b, "mul", number, p.k)
+            start = b.gep(p.b.element, b_start, fold(b, "mul", before, p.b.row))
+            fetched = None
+            if ahead is not None and p.ahead is not None:
+                fetched = b.beyond(ahead, fold(b, "mul", before, str(p.ahead.step)))
+            return _multiply(b, p, tile, a_rows, a_offset, start, sums, fetched)
         count, stride = p.segments[depth]
 
         def turn(index: str, carried: list[str]) -> list[str]:
@@ -255,14 +281,28 @@ def _sum(
         return b.loop("0", count, "1", turn, [(wide, s) for s in sums])
 
     if not p.segments:
-        return _multiply(b, p, tile, a_rows, "0", b_start, starts)
+        return _multiply(b, p, tile, a_rows, "0", b_start, starts, ahead)
     return segment(0, "0", "0", starts)
 
 
+def _unroll(k: str) -> int:
+    """The steps of a turn: for short runs a number that divides theirs, so that none is left over."""
+    if k.startswith("%") or int(k) > SHORT_RUN:
+        return UNROLL
+    return next((steps for steps in (UNROLL, 7, 6, 5, 3) if int(k) % steps == 0), UNROLL)
+
+
 def _multiply(
-    b: FunctionBuilder, p: Problem, tile: Tile, a_rows: Sequence[str], a_offset: str, b_start: str, sums: Sequence[str]
+    b: FunctionBuilder,
+    p: Problem,
+    tile: Tile,
+    a_rows: Sequence[str],
+    a_offset: str,
+    b_start: str,
+    sums: Sequence[str],
+    fetched: str | None,
 ) -> list[str]:
-    """The loop over one run of k."""
+    """The loop over one run of k; `fetched` is where what it fetches ahead begins."""
     wide = p.sum.with_lanes(tile.lanes)
     add = {1: _multiply_add, 2: add_pairs, 4: add_quads}[p.together]
 
@@ -294,8 +334,17 @@ def _multiply(
         and tile.rows * tile.vectors >= LARGE_TILE
         and p.k not in ("0", "1", "2", "3")
     ):
-        start = whole_groups(b, "0", p.k, UNROLL)
-        state = b.loop("0", start, str(UNROLL), lambda k, s: turn(k, s, UNROLL), [(wide, s) for s in state])
+        unroll = _unroll(p.k)
+        start = whole_groups(b, "0", p.k, unroll)
+
+        def turns(k: str, sums: list[str]) -> list[str]:
+            if fetched is not None and p.ahead is not None:
+                at = b.beyond(fetched, fold(b, "mul", k, str(p.ahead.step)))
+                for line in range(0, unroll * p.ahead.step, CACHE_LINE):
+                    b.prefetch(b.beyond(at, str(line)) if line else at)
+            return turn(k, sums, unroll)
+
+        state = b.loop("0", start, str(unroll), turns, [(wide, s) for s in state])
     if start == p.k:
         return state
     return b.loop(start, p.k, "1", lambda k, s: turn(k, s, 1), [(wide, s) for s in state])

@@ -293,6 +293,15 @@ class FunctionBuilder:
     def store(self, ty: LType, value: str, pointer: str, align: int | None = None) -> None:
         self.emit(f"store {ty} {value}, ptr {pointer}, align {align or ty.bytes}")
 
+    def beyond(self, base: str, offset: str) -> str:
+        """An address so many bytes further on, which may lie behind the end of what `base` points into."""
+        return self.op(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def prefetch(self, pointer: str) -> None:
+        """Have the line at an address, which need not be there, fetched into the second-level cache."""
+        self.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32 immarg", "i32 immarg", "i32 immarg"])
+        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
+
     def reserve(self, ty: LType, count: int) -> str:
         """Stack memory for `count` values of a type, for the whole function; returns its address."""
         name = f"%stack.{self.header.count('alloca')}"

@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen.contract_shape import panel_width
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, number_of
+from sardonyx.backends.llvm.codegen.contract_shape import panel_width, tallest_rows
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, framed, strides_last, turned, turned_back
 from sardonyx.backends.llvm.lowering.epilogue import Stage, region
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
@@ -102,14 +102,16 @@ class Grid:
         return self.pixels.ceildiv(self.rows)
 
 
-def grid_of(plan: Plan, planes: Dim, pixels: Dim, group: int, per_group: Dim, width: int) -> Grid:
-    rows = ROWS
-    known, number = pixels.static_value, planes.static_value
+def grid_of(plan: Plan, planes: Dim, pixels: Dim, group: int, per_group: Dim, packed: int | None, dtype: DType) -> Grid:
+    """`packed` is the width of the weights' panels, if any."""
+    tall = tallest_rows(plan.target, compute_dtype(dtype).bits, packed)
+    width, rows = packed or 16, ROWS // tall * tall
+    known = pixels.static_value
     if known:
-        blocks = max(1, round(known / ROWS))
-        if blocks >= UNITS > (number or 1) * group:
-            blocks = round(blocks / UNITS) * UNITS  # as many for each thread
-        rows = -(-known // blocks)
+        # Blocks of whole tiles, as many for each of two threads.
+        tiles = -(-known // tall)
+        usual = -(-tiles // max(1, round(known / ROWS)))
+        rows = next((n for n in range(usual, usual * 3 // 4, -1) if -(-tiles // n) % 2 == 0), usual) * tall
     body = plan.body
     units = plan.product(plan.count([planes, group]), plan.dim(pixels.ceildiv(rows)))
     panels = plan.dim(per_group.ceildiv(width))
@@ -147,7 +149,7 @@ def convolve(
     planes = Dim.of(1) if flat else Dim.product([shape.batch, *above])
     pixels = Dim.product([shape.batch, *shape.counts]) if flat else Dim.product(shape.counts[-2:])
     weights = weights_of(plan, w, group, dtype, None, halves)
-    grid = grid_of(plan, planes, pixels, group, per_group, weights.packed or 16)
+    grid = grid_of(plan, planes, pixels, group, per_group, weights.packed, dtype)
     sums = target if last[1] else plan.workspace(held, [plan.count([shape.batch, *shape.counts, out_channels])])
 
     kernel = plan.kernel("conv")

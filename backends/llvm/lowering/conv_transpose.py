@@ -148,7 +148,7 @@ def _phase(
     places = [stride * out_channels for stride in row_major(shape.counts)]
     weights = _weights(plan, w, group, dtype, phase)
     planes, pixels = Dim.product([shape.batch, *counts[:-2]]), Dim.product(counts[-2:])
-    grid = grid_of(plan, planes, pixels, group, per_group, weights.packed or 16)
+    grid = grid_of(plan, planes, pixels, group, per_group, weights.packed, dtype)
 
     kernel = plan.kernel("conv_transpose")
     image, matrix, result = kernel.read_buffer(frame), kernel.read_buffer(weights.buffer), kernel.write_buffer(sums)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen.contract_shape import panel_width
+from sardonyx.backends.llvm.codegen.contract_shape import panel_width, tallest_rows
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, region, result_of, takes_epilogue
@@ -22,8 +23,10 @@ from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.matmul import GemmOp, MatMulOp
 
-ROWS_PER_BLOCK = 96
-"""Rows of A that one chunk works on: a block of A stays in the second-level cache while B's panels pass by."""
+ROWS_PER_BLOCK = 144
+"""Rows of A that one chunk works on at most: a block of A stays in the second-level cache while B's panels pass by."""
+CACHE_WAY, WAYS = 1 << 16, 5
+"""Bytes after which addresses fall on the same lines of the second-level cache, and how many of a block's rows may."""
 FEW_ROWS = 32
 """Below, and where the columns are not known, units are blocks of columns."""
 PANELS_PER_BLOCK = 8
@@ -32,7 +35,7 @@ PACK_ROWS, PACK_COLUMNS, PACK_SIZE = 24, 192, 4096
 kernel: as it is, its rows lie far apart, often in the same sets of the cache."""
 ROWS_THAT_WAIT = 4
 """Up to so many rows a product takes as long as its constant B takes to come from memory."""
-UNITS = 16
+UNITS = 32
 """As many units of work as a product is cut into at least, if it is large enough."""
 SMALLEST_UNIT = 1 << 19
 """Multiplications of a unit: some 10 µs."""
@@ -105,15 +108,22 @@ def contract(
 
     def grid(at: Body, a_at: IndexLike, b_at: IndexLike) -> None:
         """One matrix, cut into blocks of rows and columns."""
-        shape = cut(m.static_value, n.static_value, k.static_value, b.packed)
+        tall = tallest_rows(plan.target, compute_dtype(dtype).bits, b.packed)
+        shape = cut(m.static_value, n.static_value, k.static_value, b.packed, tall, dtype.bits // 8)
         across = at.index_math("ceildiv", sizes[1], shape.columns) if shape.columns else at.index(1)
-        down = at.index_math("ceildiv", sizes[0], shape.rows) if shape.rows else at.index(1)
+        height: IndexLike = shape.rows
+        if m.static_value is None:  # blocks of about one size
+            blocks = plan.body.index_math("ceildiv", plan.dim(m), shape.rows)
+            count = plan.body.index_math("ceildiv", plan.dim(m), tall)
+            each = plan.body.index_math("ceildiv", count, plan.body.index_math("max", blocks, 1))
+            height = kernel.outer(plan.body.index_math("max", plan.body.times(each, tall), tall))
+        down = at.index_math("ceildiv", sizes[0], height) if shape.rows else at.index(1)
 
         def unit(inner: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
-            # Blocks of rows follow each other, so that a chunk keeps its columns of B.
-            column = inner.index_math("floordiv", number, down) if shape.columns and shape.rows else number
-            row = inner.minus(number, inner.times(column, down)) if shape.columns and shape.rows else number
-            top, rows = _block(inner, row, shape.rows, sizes[0], m)
+            # Blocks of columns follow each other, so that a thread finds its rows of A in its cache.
+            row = inner.index_math("floordiv", number, across) if shape.columns and shape.rows else number
+            column = inner.minus(number, inner.times(row, across)) if shape.columns and shape.rows else number
+            top, rows = _block(inner, row, height, sizes[0], m)
             left, columns = _block(inner, column, shape.columns, sizes[1], n)
             tiles(
                 inner,
@@ -147,12 +157,12 @@ def contract(
     kernel.launch()
 
 
-def _block(at: Body, number: SSAValue, size: int, extent: SSAValue, dim: Dim) -> tuple[IndexLike, SSAValue]:
+def _block(at: Body, number: SSAValue, size: IndexLike, extent: SSAValue, dim: Dim) -> tuple[IndexLike, SSAValue]:
     """The start and length of a block; all of the extent where size is 0."""
-    if not size:
+    if size == 0:
         return 0, extent
     start = at.times(number, size)
-    if dim.static_value is not None and dim.static_value % size == 0:
+    if isinstance(size, int) and dim.static_value is not None and dim.static_value % size == 0:
         return start, at.index(size)
     return start, at.index_math("min", size, at.minus(extent, start))
 
@@ -167,25 +177,37 @@ class Cut:
     least: int = 0
 
 
-def cut(m: int | None, n: int | None, k: int | None, packed: int | None) -> Cut:
-    """The grid follows from the shape alone. Extents that only the run knows are None."""
+def cut(m: int | None, n: int | None, k: int | None, packed: int | None, tall: int, bytes_: int) -> Cut:
+    """The grid follows from the shape alone; extents that only the run knows are None. A tile has `tall` rows, an
+    element of A `bytes_`. Where m is not known, the rows are those of a block at most."""
     width = packed or 16
     panels = None if n is None else max(1, -(-n // width))
+    most = _most_rows(k, tall, bytes_)
     if m is None:
         across = 1 if panels is None else min(panels, UNITS // 2)
         columns = -(-(panels or 1) // across) * width
-        return Cut(ROWS_PER_BLOCK, columns if n is not None and columns < n else 0)
-    down = max(1, -(-m // ROWS_PER_BLOCK))
-    rows = -(-m // down)
-    down = max(1, -(-m // rows)) if m else 1
+        return Cut(most, columns if n is not None and columns < n else 0)
+    # Blocks of whole tiles; only the last one may have tiles of fewer rows.
+    down = max(1, -(-m // most))
+    count = -(-m // tall)
+    rows = max(1, -(-count // down)) * tall
+    down = max(1, -(-m // rows))
     least = m - (down - 1) * rows
     if n is None or panels is None:
         return Cut(rows if down > 1 else 0, PANELS_PER_BLOCK * width if m < FEW_ROWS else 0, least)
     # Enough units for all threads to end at about the same time, none of them too small to be worth it.
     work = max(m, 4) * n * (k or 512)  # few rows wait for B
-    across = max(1, min(panels, -(-UNITS // down), work // (down * SMALLEST_UNIT)))
+    across = -(-UNITS // down)
+    across = max(1, min(panels, across + down * across % 2, work // (down * SMALLEST_UNIT)))
     columns = -(-panels // across) * width
     return Cut(rows if down > 1 else 0, columns if columns < n else 0, least)
+
+
+def _most_rows(k: int | None, tall: int, bytes_: int) -> int:
+    """The rows of a block at most: less where they lie so far apart that they would take each other's place in the
+    cache."""
+    apart = CACHE_WAY // gcd(CACHE_WAY, k * bytes_) if k else CACHE_WAY
+    return max(tall, min(ROWS_PER_BLOCK, max(ROWS_PER_BLOCK // 3, WAYS * apart)) // tall * tall)
 
 
 def panels_of(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:

@@ -25,6 +25,14 @@ def test_matmul_shapes() -> None:
     check_all([case(MatMulOp, sample("float32", *a), sample("float32", *b, seed=1)) for a, b in SHAPES])
 
 
+def test_several_blocks_of_rows_and_of_k() -> None:
+    """Blocks of rows, the last of less than a whole tile; k in blocks, or, for few rows, as one; panels of an operand
+    that is not packed, copied to the stack."""
+    shapes = [((4, 600), (600, 40)), ((147, 520), (520, 40)), ((290, 8), (8, 33))]
+    cases = [case(MatMulOp, sample("float32", *a), sample("float32", *b, seed=1)) for a, b in shapes]
+    check_all([*cases, case(ConvOp, sample("float32", 1, 530, 17, 17), sample("float32", 25, 530, 1, 1, seed=1))])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int32", "int64", "uint32", "uint64"])
 def test_matmul_dtypes(dtype: str) -> None:
     shapes = [SHAPES[1], SHAPES[2], SHAPES[9], SHAPES[11], SHAPES[15]]
