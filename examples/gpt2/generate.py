@@ -59,7 +59,10 @@ class Session:
 
 def onnxruntime_next(path: Path, config: Config, threads: int, batch: int = 1) -> Session:
     """The exported step in onnxruntime."""
-    import onnxruntime
+    try:
+        import onnxruntime
+    except ModuleNotFoundError:
+        raise SystemExit("the comparison needs onnxruntime: pip install onnxruntime") from None
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
