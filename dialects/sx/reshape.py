@@ -31,6 +31,9 @@ from sardonyx.dialects.sx.extents import (
 from sardonyx.dialects.sx.support import broadcast_dims, check_dtype, format_dims, is_unranked, normalize_axes
 from sardonyx.dialects.values import Contents, contents, known_ints
 
+MAX_RANK = 1024
+"""What a vector of axes whose length alone is known may lead to: nobody has tensors of so many dims."""
+
 
 @irdl_op_definition
 class ReshapeOp(SxOp):
@@ -234,6 +237,8 @@ class UnsqueezeOp(SxOp):
             return [unranked_type(dtype)]
         dims = dims_of(self.data)
         rank = len(dims) + count
+        if rank > MAX_RANK:
+            raise self.fail(f"(C1) axes has {count} elements: the result would have the rank {rank}")
         known = known_ints(self.axes)
         if known is None:
             return [tensor_type(dtype, [fresh_dim() for _ in range(rank)] if count else dims)]

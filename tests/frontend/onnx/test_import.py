@@ -116,6 +116,14 @@ def test_a_default_has_the_shape_of_its_input():
             compiled(proto(*dims))
 
 
+def test_axes_of_a_huge_length_are_refused_at_once():
+    proto = model(
+        [node("Unsqueeze", "x axes", "y")], [info("x", [3]), info("axes", [2**63 - 1], INT64)], [info("y", None)]
+    )
+    with pytest.raises(sx.SardonyxError, match="node 'y'.* the result would have the rank"):
+        compiled(proto)
+
+
 @pytest.mark.parametrize("kind", ["sparse_tensor", "complex", "none"])
 def test_inputs_that_are_not_supported_yet(kind):
     value = info("x", [2])
