@@ -109,7 +109,7 @@ def compute_in(module: ModuleOp, nodes: Collection[str], dtypes: Mapping[str, st
     done: list[str] = []
     for op in [op for block in _blocks(module) for op in block.ops if isinstance(op, SxOp)]:
         name = node_name(op.location)
-        if name in nodes and not isinstance(op, ConstantOp) and _between_casts(op, dtypes):
+        if name is not None and name in nodes and not isinstance(op, ConstantOp) and _between_casts(op, dtypes):
             done.append(name)
     return done
 

@@ -108,7 +108,11 @@ def test_the_default_pipeline_round_trips():
             "there is no option of pass 'test-options' 'max-byte'",
             "did you mean 'max-bytes'?",
         ),
-        ("test-options{max-bytes=x}", "pass 'test-options': option 'max-bytes' cannot be 'x'", "its options: max-bytes: int = 7"),
+        (
+            "test-options{max-bytes=x}",
+            "pass 'test-options': option 'max-bytes' cannot be 'x'",
+            "its options: max-bytes: int = 7",
+        ),
         ("test-options{deep=1 deep=2}", "column 21: option 'deep' is given twice", None),
         ("cse,,cse", "column 5: expected the name of a pass, found ','", None),
         ("cse;cse", "column 4: unexpected ';'", None),

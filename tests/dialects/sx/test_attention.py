@@ -66,7 +66,7 @@ def plain(q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, sca
         if see.any():
             power = np.where(see, np.exp(row - row[see].max()), 0)
             out[b, h, i] = power / power.sum() @ v[b, h // group].astype(np.float64)
-    return out.swapaxes(1, 2).reshape(out.shape[0], out.shape[2], -1) if heads else out
+    return out.swapaxes(1, 2).reshape(q.shape[0], q.shape[2], -1) if heads else out
 
 
 @pytest.mark.parametrize("name", CASES)
