@@ -10,6 +10,7 @@ import copy
 import functools
 import importlib
 import pkgutil
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ def node_cases(module: str) -> tuple[Case, ...]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         before = len(node._NodeTestCases)
+        if sys.modules.pop(f"{node.__name__}.{module}", None) is not None:  # others have loaded it: made anew
+            node._existing_names.clear()
         importlib.import_module(f"{node.__name__}.{module}")
     made = node._NodeTestCases[before:]
     return tuple(

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,7 @@ def test_dumps_as_files(tmp_path: Path):
     run_opt("-p", "cse", "--print-ir-tree-dir", folder, "--split-input-file", stdin=f"{PAIR}// -----\n{PAIR}")
     assert (folder / "part_001" / "000_cse.mlir").exists()
     taken = run_opt("-p", "cse", "--print-ir-tree-dir", "/dev/null", stdin=PAIR)
-    assert taken.status != 0 and "cannot write the dump" in taken.err
+    assert taken.status != 0 and "'/dev/null' is a file" in taken.err
 
 
 def test_large_constants_are_elided():
@@ -465,7 +466,8 @@ def test_completions_of_other_shells(shell: str, tmp_path: Path):
 
 def test_watch_shows_what_changed(graph: Path):
     command = [sys.executable, "-P", "-m", "sardonyx.tools.opt", str(graph), "-p", "remove-dead-nodes", "--watch"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    restore = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=restore)
     assert process.stdout is not None and process.stderr is not None
     try:
         first = [process.stdout.readline() for _ in range(2)]

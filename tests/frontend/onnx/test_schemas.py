@@ -55,7 +55,7 @@ def kind(schema: Any, last: int) -> str:
     if all(adapters):
         return "adapter"
     cls = BY_ONNX.get((schema.domain, schema.name))
-    if cls is not None and cls.ONNX is not None:
+    if cls is not None and cls.ONNX is not None and cls.IS_IMPORTED:
         return "op" if cls.ONNX.since <= schema.since_version else "older"
     if schema.has_function or schema.has_context_dependent_function:
         return "function"
