@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import gc
+import mmap
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -169,15 +171,21 @@ def growth(run: Run, runs: int) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_memory_is_flat(kind: str) -> None:
-    before, after = growth(KINDS[kind](), 300 if kind == "convolutions" else RUNS)
-    assert after - before < 1 << 19, f"{(after - before) / RUNS:.0f} bytes a run stay"
+def test_memory_is_flat() -> None:
+    """In a process of its own: in one that has run other tests the heap has room, in which growth is not seen."""
+    ran = subprocess.run([sys.executable, __file__, str(RUNS)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert all(name in ran.stdout for name in KINDS)
 
 
 def test_growth_is_noticed() -> None:
-    kept: list[bytes] = []
-    before, after = growth(lambda k: kept.append(b"\1" * (20_000 + k % 2)), RUNS)
+    kept: list[mmap.mmap] = []
+
+    def leak(k: int) -> None:
+        kept.append(mmap.mmap(-1, mmap.PAGESIZE))  # pages of its own: the heap may have room that counts already
+        kept[-1][0] = 1
+
+    before, after = growth(leak, RUNS)
     assert after - before >= 1 << 19
 
 
@@ -186,7 +194,7 @@ def main(runs: int) -> int:
     bad = 0
     for name, make in KINDS.items():
         before, after = growth(make(), runs // 10 if name == "convolutions" else runs)
-        bad += after - before > 1 << 20
+        bad += after - before >= max(1 << 19, 10 * runs)
         print(f"{name:24} {before / 2**20:7.1f} MiB → {after / 2**20:7.1f} MiB", flush=True)
     return bad
 
