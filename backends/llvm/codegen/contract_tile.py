@@ -341,7 +341,7 @@ def _multiply(
             if fetched is not None and p.ahead is not None:
                 at = b.beyond(fetched, fold(b, "mul", k, str(p.ahead.step)))
                 for line in range(0, unroll * p.ahead.step, CACHE_LINE):
-                    b.prefetch(b.beyond(at, str(line)) if line else at)
+                    b.prefetch(b.beyond(at, str(line)) if line else at, 2)
             return turn(k, sums, unroll)
 
         state = b.loop("0", start, str(unroll), turns, [(wide, s) for s in state])

@@ -16,9 +16,7 @@ def load_lanes(b: FunctionBuilder, ty: LType, pointer: str, mask: str | None) ->
 
 def fetch(b: FunctionBuilder, ty: LType, base: str, index: str) -> None:
     """Ask for the cache line of an element that will be read; the place need not be inside of the buffer."""
-    b.module.declare("llvm.prefetch.p0", "void", [PTR, "i32 immarg", "i32 immarg", "i32 immarg"])
-    place = b.op(f"getelementptr {ty}, ptr {base}, i64 {index}")
-    b.emit(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+    b.prefetch(b.op(f"getelementptr {ty}, ptr {base}, i64 {index}"), 3)
 
 
 def store_lanes(b: FunctionBuilder, ty: LType, value: str, pointer: str, mask: str | None) -> None:
