@@ -7,7 +7,6 @@ refused, naming the user's line and what to do instead.
 
 from __future__ import annotations
 
-import importlib
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from sardonyx.dialects.dtypes import DType, bool_
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 from sardonyx.frontend.extent import Extent
 from sardonyx.frontend.inplace import InPlace
+from sardonyx.frontend.operators import Operators, functions
 from sardonyx.frontend.rewrites import rewrite_of_line
 from sardonyx.frontend.source import user_line
 
@@ -34,16 +34,11 @@ _births: dict[int, list[dict[int, Tensor]]] = {}
 """By thread, for each trace that runs in it, the eager tensors that were made meanwhile, by their `id`."""
 
 
-def _functions(family: str) -> Any:
-    """A module of `functions/`, which stand on this one."""
-    return importlib.import_module(f"sardonyx.frontend.functions.{family}")
-
-
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """Of the array API standard; each has what the one before has."""
 
 
-class Tensor(InPlace):
+class Tensor(Operators, InPlace):
     """A tensor.
 
     Args:
@@ -62,7 +57,7 @@ class Tensor(InPlace):
 
     def __init__(self, data: Any, dtype: object = None) -> None:
         if type(data) is not np.ndarray or dtype is not None or data.dtype not in _dtypes:
-            made = _functions("creation").asarray(data, dtype=dtype)
+            made = functions("creation").asarray(data, dtype=dtype)
             if made.is_traced:
                 self._trace, self._value = made._trace, made._value
             data = made._array
@@ -139,7 +134,7 @@ class Tensor(InPlace):
         def compute() -> Tensor:
             known = self._trace.extents.get(dim)
             if known is None:
-                known = _functions("shape").shape_vector(self, axis, axis + 1)
+                known = functions("shape").shape_vector(self, axis, axis + 1)
                 self._trace.extents[dim] = known
             return known
 
@@ -341,6 +336,9 @@ class Tensor(InPlace):
         """A tensor with a copy of the contents."""
         return Tensor.of_value(self._trace, self._value) if self._array is None else Tensor.of_array(self._array.copy())
 
+    def __pos__(self) -> Tensor:
+        return self.copy()
+
     def __copy__(self) -> Tensor:
         return Tensor.of_value(self._trace, self._value) if self._array is None else Tensor.of_array(self._array)
 
@@ -357,197 +355,86 @@ class Tensor(InPlace):
 
         return index(self, key)
 
-    # ---- operators
-    def __add__(self, other: Any) -> Tensor:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return _binary("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return _binary("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return _binary("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return _binary("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return _binary("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return _binary("divide", other, self)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return _binary("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return _binary("floor_divide", other, self)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return _binary("remainder", self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return _binary("remainder", other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return _binary("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return _binary("pow", other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return _binary("matmul", self, other, "linalg")
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return _binary("matmul", other, self, "linalg")
-
-    def __and__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", other, self)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", other, self)
-
-    def __lshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_left_shift", self, other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_left_shift", other, self)
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_right_shift", self, other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_right_shift", other, self)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return _binary("less", self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return _binary("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return _binary("greater", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return _binary("greater_equal", self, other)
-
-    def __eq__(self, other: Any) -> Tensor:
-        return _binary("equal", self, other)
-
-    def __ne__(self, other: Any) -> Tensor:
-        return _binary("not_equal", self, other)
-
-    __hash__ = object.__hash__  # by identity, as `==` compares elements
-
-    def __neg__(self) -> Tensor:
-        return _functions("elementwise").negative(self)
-
-    def __pos__(self) -> Tensor:
-        return self.__copy__()
-
-    def __abs__(self) -> Tensor:
-        return _functions("elementwise").abs(self)
-
-    def __invert__(self) -> Tensor:
-        return _functions("elementwise").bitwise_invert(self)
-
     # ---- methods
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return _functions("shape").transpose(self)
+        return functions("shape").transpose(self)
 
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
-        return _functions("linalg").matrix_transpose(self)
+        return functions("linalg").matrix_transpose(self)
 
     def astype(self, dtype: object, copy: bool = True) -> Tensor:
         """The elements as another dtype."""
-        return _functions("elementwise").astype(self, dtype, copy=copy)
+        return functions("elementwise").astype(self, dtype, copy=copy)
 
     def to(self, *dtype_or_device: Any, dtype: object = None, device: object = None, copy: bool = False) -> Tensor:
         """`astype` and `to_device` in one, as PyTorch has it: `x.to(sardonyx.float64)`, `x.to("cpu")`, `x.to(other)`.
 
         The tensor itself where nothing changes, unless a copy is wanted.
         """
-        wanted = _functions("data_types").dtype_of_to(dtype_or_device, dtype, device)
+        wanted = functions("data_types").dtype_of_to(dtype_or_device, dtype, device)
         if wanted is None or wanted == self.dtype:
             return self.copy() if copy else self
         return self.astype(wanted)
 
     def reshape(self, *shape: Any) -> Tensor:
-        return _functions("shape").reshape(self, shape[0] if len(shape) == 1 else shape)
+        return functions("shape").reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def transpose(self, *axes: Any) -> Tensor:
         given = axes[0] if len(axes) == 1 and isinstance(axes[0], Sequence | None) else axes or None
-        return _functions("shape").transpose(self, given)
+        return functions("shape").transpose(self, given)
 
     def flatten(self) -> Tensor:
         """All elements as a vector, as NumPy has it; `sardonyx.flatten` is ONNX's."""
-        return _functions("shape").reshape(self, (-1,))
+        return functions("shape").reshape(self, (-1,))
 
     def squeeze(self, axis: Any = None) -> Tensor:
-        return _functions("shape").squeeze(self, axis)
+        return functions("shape").squeeze(self, axis)
 
     def unsqueeze(self, axis: Any) -> Tensor:
-        return _functions("shape").unsqueeze(self, axis)
+        return functions("shape").unsqueeze(self, axis)
 
     def sum(self, axis: Any = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").sum(self, axis, dtype=dtype, keepdims=keepdims)
+        return functions("reductions").sum(self, axis, dtype=dtype, keepdims=keepdims)
 
     def prod(self, axis: Any = None, *, dtype: object = None, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").prod(self, axis, dtype=dtype, keepdims=keepdims)
+        return functions("reductions").prod(self, axis, dtype=dtype, keepdims=keepdims)
 
     def mean(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").mean(self, axis, keepdims=keepdims)
+        return functions("reductions").mean(self, axis, keepdims=keepdims)
 
     def max(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").max(self, axis, keepdims=keepdims)
+        return functions("reductions").max(self, axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").min(self, axis, keepdims=keepdims)
+        return functions("reductions").min(self, axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").all(self, axis, keepdims=keepdims)
+        return functions("reductions").all(self, axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").any(self, axis, keepdims=keepdims)
+        return functions("reductions").any(self, axis, keepdims=keepdims)
 
     def var(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").var(self, axis, correction=correction, keepdims=keepdims)
+        return functions("reductions").var(self, axis, correction=correction, keepdims=keepdims)
 
     def std(self, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").std(self, axis, correction=correction, keepdims=keepdims)
+        return functions("reductions").std(self, axis, correction=correction, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").argmax(self, axis, keepdims=keepdims)
+        return functions("reductions").argmax(self, axis, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-        return _functions("reductions").argmin(self, axis, keepdims=keepdims)
+        return functions("reductions").argmin(self, axis, keepdims=keepdims)
 
     def cumsum(self, axis: int | None = None, *, dtype: object = None) -> Tensor:
-        return _functions("reductions").cumsum(self, axis, dtype=dtype)
+        return functions("reductions").cumsum(self, axis, dtype=dtype)
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        return _functions("elementwise").clip(self, min, max)
+        return functions("elementwise").clip(self, min, max)
 
 
 def note_birth(tensor: Tensor) -> None:
@@ -583,14 +470,6 @@ def _python(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _restore(array: np.ndarray[Any, Any]) -> Tensor:
     return Tensor.of_array(array)
-
-
-def _binary(name: str, left: Any, right: Any, family: str = "elementwise") -> Any:
-    from sardonyx.frontend.operands import is_tensor_like
-
-    if not (is_tensor_like(left) and is_tensor_like(right)):
-        return NotImplemented
-    return getattr(_functions(family), name)(left, right)
 
 
 def is_bool(tensor: Tensor) -> bool:
