@@ -7,7 +7,7 @@ or a graph's weights. They are copied only into what is written.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -138,6 +138,11 @@ class OnnxModel:
     def nodes_proto(self) -> onnx.ModelProto:
         """The model's own proto, to look at: weights whose contents lie elsewhere are empty in it."""
         return self._skeleton.proto
+
+    @property
+    def contents(self) -> Mapping[str, Content]:
+        """Contents of initializers that lie outside of `nodes_proto`, by name."""
+        return self._skeleton.contents
 
     def optimize(self, passes: Passes = None, **options: Any) -> PipelineReport:
         """Simplify the model in place, by way of a graph; returns what was done.

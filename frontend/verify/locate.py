@@ -22,6 +22,9 @@ FLOOR = {"float64": 1e-6, "float32": 1e-6, "bfloat16": 4e-3, "float16": 5e-4, "f
 """The distance that rounding alone explains, by the model's precision."""
 JUMP = 10.0
 """By how much a node's result is further off than what it reads, to be at fault."""
+MOVED = 1e-3
+"""By how much of the largest magnitude a node's result is off where it computes something else, and not the same in
+other words."""
 TELLING = 8
 """How many different samples a value must have to be found by its contents alone."""
 
@@ -112,6 +115,17 @@ def locate(source: Trace, model: Trace, bad_outputs: Sequence[str], precision: s
     else:
         found = replace(found, why=f"{found.why}; then node '{step.name}' refuses the data: {message}")
     return search.behind_constants(found)
+
+
+def moved(source: Trace, model: Trace, outputs: Sequence[str], precision: str = "float32") -> Culprit | None:
+    """The node that computes something else than the source's, though the outputs are hardly off.
+
+    None where the graphs are not the same but for some nodes, or none of these moves what it makes.
+    """
+    wanted = [model.outputs[n] for n in outputs if n in model.outputs]
+    aligned = align(source, model, wanted)
+    found = _Search(source, model, wanted, aligned, FLOOR[precision]).by_edits() if aligned.complete else None
+    return found if found is not None and MOVED <= found.distance < np.inf else None
 
 
 def maker_of(source: Trace, output: str, verb: str) -> Culprit | None:

@@ -343,7 +343,7 @@ def _plant(
         try:
             found = verify(origin, bad, inputs=[case], only=["reference"])
         except SardonyxError as error:  # the fault broke a type: it is refused when the model is read
-            text = str(error)
+            text = "; ".join([str(error), *error.notes])
             named = {n.name for n in made.graph.node if f"'{n.name}'" in text}
             near = judge(source, made, node, named, text) != "wrong"
             return Found(kind, node, "refused" if near else "refused behind", text)

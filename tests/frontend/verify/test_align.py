@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from planted_faults import small_net
 
+from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.verify.locate import Culprit
 from sardonyx.frontend.verify.verify import Verification, verify
 
@@ -89,6 +90,55 @@ def test_a_small_fault_that_later_nodes_amplify_is_found_where_it_is(hold: Calla
     found = culprit(hold(net(1e-5), net(1.2e-5)))
     assert found.node == "normalise" and found.distance < 1e-5
     assert "epsilon=" in found.why
+
+
+def quiet_net(weight: np.ndarray, factor: float, folded: bool = False) -> onnx.ModelProto:
+    """A product that a small factor all but takes out of the output; `folded`: the weight has the factor in it."""
+    end = [node("Add", ["m", "x"], ["y"], "sum")]
+    if folded:
+        return model([node("MatMul", ["x", "w"], ["m"], "product"), *end], ["batch", 8], w=weight * np.float32(factor))
+    middle = [node("MatMul", ["x", "w"], ["p"], "product"), node("Mul", ["p", "factor"], ["m"], "scale")]
+    return model([*middle, *end], ["batch", 8], w=weight, factor=np.array(factor, np.float32))
+
+
+def test_a_fault_that_hardly_reaches_the_outputs_is_caught_by_what_the_node_makes(
+    hold: Callable[..., Verification],
+) -> None:
+    weight = np.random.default_rng(3).standard_normal((8, 8), np.float32)
+    found = hold(quiet_net(weight, 3e-6), quiet_net(np.roll(weight, 1, 0), 3e-6))
+    assert culprit(found).node == "product" and found.failures[0].execution == "semantics"
+    (difference,) = found.failures[0].differences
+    assert difference.use < 1 and "computes something else" in difference.reason
+
+    assert hold(quiet_net(weight, 3e-6), quiet_net(weight, 3e-6, folded=True)).ok
+    # A mask that is no infinity moves what it makes, and nothing behind it.
+    masks = [np.array([low] * 4 + [0.0] * 4, np.float32) for low in (-1e9, -1e6)]
+    nets = [
+        model([node("Add", ["x", "m"], ["a"], "mask"), node("Softmax", ["a"], ["y"])], ["batch", 8], m=m) for m in masks
+    ]
+    assert hold(*nets).ok
+
+
+def test_a_node_that_makes_another_one_unreadable_is_named_beside_it(hold: Callable[..., Verification]) -> None:
+    def net(axis: int) -> onnx.ModelProto:
+        return model(
+            [
+                node("Concat", ["x", "x"], ["j"], "join", axis=axis),
+                node("Relu", ["j"], ["r"], "relu"),
+                node("MatMul", ["r", "w"], ["y"], "product"),
+            ],
+            ["batch", 8],
+            w=np.ones((16, 3), np.float32),
+        )
+
+    with pytest.raises(InvalidArgumentError, match="node 'product'") as caught:
+        hold(net(1), net(0))
+    assert caught.value.notes == (
+        "of what it reads, node 'join' (concat) is the first that the source has not in this form",
+    )
+    with pytest.raises(InvalidArgumentError, match="node 'product'") as caught:  # nothing that it reads is to blame
+        hold(quiet_net(np.ones((8, 8), np.float32), 1.0), quiet_net(np.ones((7, 8), np.float32), 1.0))
+    assert caught.value.notes == ()
 
 
 def test_data_that_a_later_node_refuses_is_traced_to_what_made_it(hold: Callable[..., Verification]) -> None:
