@@ -24,8 +24,11 @@ SELDOM = ("numpy", "ml_dtypes", "difflib", "hashlib", "json", "shlex")
 """What most runs do without."""
 
 
-def run(args: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> int:
-    """Run the driver on the given streams; returns the exit status."""
+def run(args: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO, *, alone: bool = False) -> int:
+    """Run the driver on the given streams; returns the exit status.
+
+    Where the process is the driver's `alone`, classes that it imports get their methods when they are first called.
+    """
     try:
         with contextlib.redirect_stdout(stdout):  # --help prints there
             options = parse_arguments(args)
@@ -34,6 +37,10 @@ def run(args: Sequence[str], stdin: TextIO, stdout: TextIO, stderr: TextIO) -> i
         return EXIT_USAGE
     except SystemExit as stop:
         return int(stop.code or 0)
+    if alone:
+        from sardonyx.tools.lazy_methods import defer_methods
+
+        defer_methods()
     if options.watch:
         from sardonyx.tools.opt_watch import watch
 
@@ -88,7 +95,7 @@ def main() -> None:
     """The console script."""
     gc.disable()  # one command, one graph: collecting costs a fifth of the time and frees nothing of size
     defer(*SELDOM)
-    sys.exit(close_stdout(run(sys.argv[1:], sys.stdin, sys.stdout, sys.stderr)))
+    sys.exit(close_stdout(run(sys.argv[1:], sys.stdin, sys.stdout, sys.stderr, alone=True)))
 
 
 if __name__ == "__main__":
