@@ -72,8 +72,8 @@ def _upstream(module: ModuleOp, store: WeightStore, options: PrintOptions) -> Ou
 
 def _generated(module: ModuleOp, options: PrintOptions) -> tuple[ModuleText, str]:
     """The generated module, and its text."""
+    from sardonyx.backends.llvm.build import emit_module
     from sardonyx.backends.llvm.codegen.debug import with_lines
-    from sardonyx.backends.llvm.compile import emit_module
     from sardonyx.backends.llvm.lowering.graph import lower_graph
     from sardonyx.backends.llvm.runtime.phases import phase
 

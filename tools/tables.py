@@ -53,13 +53,13 @@ def _dtypes(cls: type[SxOp]) -> str:
 
 def operators() -> str:
     """`docs/operators.md`."""
-    from sardonyx.backends.llvm.lowering import elementwise, graph
-    from sardonyx.backends.llvm.lowering.plan import LOWERINGS
+    from sardonyx.backends.llvm.lowering import graph
+    from sardonyx.backends.llvm.registries import LOWERINGS, SCALARS
     from sardonyx.dialects.sx import OPS
     from sardonyx.dialects.sx.constant import ConstantOp
 
     graph.load_families()
-    native = {*LOWERINGS, *elementwise.SCALARS, ConstantOp}
+    native = {*LOWERINGS, *SCALARS, ConstantOp}
     rows: list[tuple[str, ...]] = []
     counts = {"reference": 0, "native": 0, "onnx": 0}
     for cls in sorted(OPS, key=lambda c: c.name):

@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from sardonyx.backends.llvm.lowering.plan import LOWERINGS, Plan
+from sardonyx.backends.llvm.lowering.plan import Plan
+from sardonyx.backends.llvm.registries import LOWERINGS
 from sardonyx.dialects import locations
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.sx.constant import ConstantOp

@@ -15,8 +15,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
 from xdsl.ir import Operation, SSAValue
 
+from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.lowering.graph import first_refused, is_held, lower_graph
-from sardonyx.backends.llvm.lowering.plan import Port
 from sardonyx.backends.llvm.runtime.call import CompiledGraph
 from sardonyx.backends.llvm.runtime.shapes import check_inputs
 from sardonyx.dialects import locations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from sardonyx.backends.llvm.prepare import located_copy
+from sardonyx.backends.llvm.copies import located_copy
 from sardonyx.dialects.sx.control import LoopOp
 from sardonyx.dialects.sx.sequence import SequenceInsertOp, is_empty
 from sardonyx.dialects.types import SequenceType, escaped, innermost, join, known_symbols, stored

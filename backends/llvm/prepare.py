@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
+from sardonyx.backends.llvm.copies import located_copy
 from sardonyx.backends.llvm.dequantized import rewrite_dequantized
+from sardonyx.backends.llvm.gelu_sums import GeluSumsPass, has_erf
 from sardonyx.backends.llvm.lowering.winograd import FAST
 from sardonyx.backends.llvm.moved_constants import MoveConstantsPass, moves_constants
 from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
 from sardonyx.dialects.sx.quantize_linear import DequantizeLinearOp
-from sardonyx.dialects.sx.state import CacheOp, StateOp
-from sardonyx.passes.bind_caches import bind_caches
 from sardonyx.passes.channels_last import ChannelsLastPass
 from sardonyx.passes.decompose_batch_norm import DecomposeBatchNormPass
-from sardonyx.passes.explicit_state import ExplicitStatePass
 from sardonyx.passes.fold_affine import FoldAffinePass
 from sardonyx.passes.pipeline import PassManager
 
-PASSES = (MoveConstantsPass(), FoldAffinePass(make_gemm=False), DecomposeBatchNormPass(), ChannelsLastPass())
+PASSES = (
+    MoveConstantsPass(),
+    GeluSumsPass(),
+    FoldAffinePass(make_gemm=False),
+    DecomposeBatchNormPass(),
+    ChannelsLastPass(),
+)
 
 
 def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
@@ -28,7 +33,7 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
     With `fast_conv` all convolutions bear the attribute `FAST`.
     """
     interesting = any(isinstance(op, ConvOp | BatchNormOp | PoolOp | DequantizeLinearOp) for op in module.walk())
-    if not interesting and not moves_constants(module):
+    if not interesting and not has_erf(module) and not moves_constants(module):
         return module
     copy = located_copy(module)
     rewrite_dequantized(copy)
@@ -37,25 +42,4 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
         for op in copy.walk():
             if isinstance(op, ConvOp):
                 op.attributes[FAST] = UnitAttr()
-    return copy
-
-
-def with_explicit_state(module: ModuleOp) -> ModuleOp:
-    """The graph with its buffers as inputs and outputs, for whoever runs it to hold: a copy, or the module itself.
-
-    Behind the graph's own inputs come those of `bind_caches`, then those of `explicit-state`.
-    """
-    if not any(isinstance(op, StateOp) and not (isinstance(op, CacheOp) and op.memory[0]) for op in module.walk()):
-        return module
-    copy = located_copy(module)
-    bind_caches(copy)
-    ExplicitStatePass().execute(copy)
-    return copy
-
-
-def located_copy(module: ModuleOp) -> ModuleOp:
-    """A copy with the locations, which xDSL's has not."""
-    copy = module.clone()
-    for mine, theirs in zip(module.walk(), copy.walk(), strict=True):
-        theirs.location = mine.location
     return copy

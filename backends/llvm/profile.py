@@ -12,9 +12,9 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.backends.llvm.codegen.entry import EntryOptions
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, ModuleText
 from sardonyx.backends.llvm.compile import compile_native
+from sardonyx.backends.llvm.interface import EntryOptions
 from sardonyx.backends.llvm.runtime import jit
 
 

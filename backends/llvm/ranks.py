@@ -13,26 +13,21 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
-from xdsl.ir import Operation, SSAValue
 
+from sardonyx.backends.llvm.copies import located_copy
 from sardonyx.backends.llvm.list_ranks import with_list_ranks
 from sardonyx.backends.llvm.lowering.graph import refuse
-from sardonyx.backends.llvm.prepare import located_copy
+from sardonyx.backends.llvm.open_ranks import is_open, open_ranks
 from sardonyx.backends.llvm.settle import settle_branches
 from sardonyx.backends.llvm.single_ranks import settle_singles
 from sardonyx.backends.llvm.unread_states import settle_unread
-from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape, tensor_type
 from sardonyx.dialects.module import input_names, main_function, sync_signature
 from sardonyx.dialects.sx.constant import ConstantOp
-from sardonyx.dialects.sx.gather import GatherNDOp
-from sardonyx.dialects.sx.pad import PadOp
-from sardonyx.dialects.sx.slice import SliceOp
 from sardonyx.dialects.types import SequenceType, is_tensor, stored
 from sardonyx.errors import InferenceError, InvalidArgumentError
 from sardonyx.passes.base import PassError
@@ -60,42 +55,6 @@ Key = tuple[str, tuple[Form, ...], tuple[Value, ...]]
 """A level, the inputs' forms, and with `values` and `vectors` what the integers among them are."""
 
 
-@dataclass(frozen=True)
-class OpenRank:
-    """A value whose rank is not known before a run: the input's name, or the op that makes it, and where it stands."""
-
-    what: str
-    location: str | None
-
-
-def open_ranks(module: ModuleOp) -> list[OpenRank]:
-    """The inputs and results whose ranks are not known, and the ops that slice, pad or gather along who knows how many
-    axes."""
-    out = [
-        OpenRank(f"input '{name}'", None)
-        for name, argument in zip(input_names(module), main_function(module).body.block.args, strict=True)
-        if _is_open(argument)
-    ]
-    for op in main_function(module).body.walk():
-        if any(_is_open(result) for result in op.results) or _counts_unknown(op):
-            out.append(OpenRank(op.name, locations.describe(op.location)))
-    return out
-
-
-def _counts_unknown(op: Operation) -> bool:
-    """Whether the op takes a vector of a number for each of some axes, and nobody knows of how many. Native code is
-    made for a known number of them, as it is for known ranks."""
-    if isinstance(op, SliceOp):
-        return not _is_open(op.starts) and dims_of(op.starts)[0].static_value is None
-    if isinstance(op, PadOp):
-        return not _is_open(op.pads) and dims_of(op.pads)[0].static_value is None
-    return isinstance(op, GatherNDOp) and not _is_open(op.indices) and dims_of(op.indices)[-1].static_value is None
-
-
-def _is_open(value: SSAValue) -> bool:
-    return isinstance(value.type, UnrankedTensorType)
-
-
 def simplified(module: ModuleOp) -> ModuleOp:
     """A copy in which ranks are known as far as they follow from the inputs' types."""
     return _specialised(module, [None] * len(input_names(module)), ())
@@ -112,7 +71,7 @@ def _specialised(module: ModuleOp, forms: Sequence[Form], values: Sequence[Value
             if isinstance(argument.type.element, UnrankedTensorType):
                 argument._type = SequenceType(stored(argument.type.element, [None] * len(form)))
             continue
-        known = (None,) * len(form) if _is_open(argument) else dims_of(argument)
+        known = (None,) * len(form) if is_open(argument) else dims_of(argument)
         dims = [extent if extent is not None else own if own is not None else f"{name}_{axis}"
                 for axis, (extent, own) in enumerate(zip(form, known, strict=True))]  # fmt: skip
         argument._type = tensor_type(dtype_of(argument), dims)

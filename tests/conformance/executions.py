@@ -21,7 +21,8 @@ from no_python import no_python
 from onnx_cases import Case, difference, formed
 
 from sardonyx import OnnxModel
-from sardonyx.backends.llvm.ranks import RankedGraph, open_ranks
+from sardonyx.backends.llvm.open_ranks import open_ranks
+from sardonyx.backends.llvm.ranks import RankedGraph
 from sardonyx.dialects.module import main_function, output_values
 from sardonyx.dialects.types import is_tensor
 

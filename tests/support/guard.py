@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.backends.llvm.codegen.entry import CONTEXT_FIELDS, EntryOptions
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.compile import compile_native
+from sardonyx.backends.llvm.interface import CONTEXT_FIELDS, EntryOptions
 from sardonyx.backends.llvm.runtime.call import CompiledGraph, Context
 from sardonyx.backends.llvm.runtime.pool import POOL
 

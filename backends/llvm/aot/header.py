@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sardonyx.backends.llvm.lowering.plan import Port
+from sardonyx.backends.llvm.interface import Port
 from sardonyx.dialects.dtypes import DType
 
 

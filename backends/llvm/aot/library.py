@@ -27,13 +27,14 @@ from sardonyx.backends.llvm.aot.cpu import is_x86
 from sardonyx.backends.llvm.aot.header import c_header
 from sardonyx.backends.llvm.aot.runtime import Part, emit_runtime, pool_text
 from sardonyx.backends.llvm.aot.weights import WeightsFile, weights_assembly
+from sardonyx.backends.llvm.build import emit_module, forget_unread, lower
 from sardonyx.backends.llvm.codegen.debug import with_lines
 from sardonyx.backends.llvm.codegen.targets import NAMED, resolve_target
 from sardonyx.backends.llvm.codegen.text import Target
-from sardonyx.backends.llvm.compile import _forget_unread, _lowered, emit_module, no_collection
+from sardonyx.backends.llvm.compile import no_collection
+from sardonyx.backends.llvm.copies import with_explicit_state
 from sardonyx.backends.llvm.fallback import python_kernels
-from sardonyx.backends.llvm.lowering.plan import Port
-from sardonyx.backends.llvm.prepare import with_explicit_state
+from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import constant_arrays
 from sardonyx.backends.llvm.runtime.phases import phase
@@ -193,13 +194,13 @@ def _part(
 ) -> tuple[Part, str]:
     label = re.sub(r"\W+", "_", title, flags=re.ASCII)
     with phase("lowering"):
-        lowered = _lowered(module, target, how[0])
+        lowered = lower(module, target, how[0])
     for port in (*lowered.inputs, *lowered.outputs):
         if port.kind != "tensor":
             raise UnsupportedError(f"'{port.name}' is a {port.kind}, which has no form in C")
     with phase("text"):
         text, sizes = emit_module(lowered, target)
-    _forget_unread(lowered)
+    forget_unread(lowered)
     arrays = constant_arrays(lowered.constants)
     offsets = [weights.add(array) for array in arrays]
     stated = stated_program(lowered.inputs, lowered.outputs, lowered.failures, sizes)

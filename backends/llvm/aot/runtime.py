@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 from sardonyx.backends.llvm.aot.cpu import supported, wanted_features
 from sardonyx.backends.llvm.aot.weights import RuntimeText, WeightsFile, unmapped, weights_function
-from sardonyx.backends.llvm.codegen.entry import CONTEXT_FIELDS, OUT_OF_MEMORY, TOO_LARGE, EntrySizes
 from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS, emit_pool, supports_pool
 from sardonyx.backends.llvm.codegen.text import Target
-from sardonyx.backends.llvm.lowering.plan import Failure, Port
+from sardonyx.backends.llvm.interface import CONTEXT_FIELDS, OUT_OF_MEMORY, TOO_LARGE, EntrySizes, Failure, Port
 from sardonyx.errors import ExecutionError
 
 ABI = 1

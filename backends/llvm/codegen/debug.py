@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sardonyx.backends.llvm.codegen.entry import EntrySizes
 from sardonyx.backends.llvm.codegen.plan_emitter import field
 from sardonyx.backends.llvm.codegen.text import ModuleText
+from sardonyx.backends.llvm.interface import EntrySizes
 
 _NOWHERE = ("graph", 0)
 

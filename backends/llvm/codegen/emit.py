@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -29,6 +28,7 @@ from sardonyx.backends.llvm.codegen.widen import (
     to_vector,
     value_type,
 )
+from sardonyx.backends.llvm.registries import EMITTERS, Emitter
 from sardonyx.dialects.kernel.ops import (
     BufferType,
     IfOp,
@@ -39,10 +39,6 @@ from sardonyx.dialects.kernel.ops import (
     YieldOp,
 )
 from sardonyx.errors import UnsupportedError
-
-Emitter = Callable[[Any, Any], None]
-"""`emit(emitter, op)`: the emitter is a `KernelEmitter`, that of a plan for ops of plans."""
-EMITTERS: dict[type[Operation], Emitter] = {}
 
 
 def emits(*ops: type[Operation]) -> Callable[[Emitter], Emitter]:

@@ -9,7 +9,6 @@ the tables in the context, and calls the entry; it returns `NEEDS_CARE` where an
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
@@ -26,25 +25,20 @@ from sardonyx.backends.llvm.codegen import (
 from sardonyx.backends.llvm.codegen.arena import emit_keep, emit_padded, emit_place, emit_support
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emits
 from sardonyx.backends.llvm.codegen.equal import form_of
-from sardonyx.backends.llvm.codegen.plan_emitter import (
+from sardonyx.backends.llvm.codegen.plan_emitter import PlanEmitter, bail, byte_count, byte_size, count, field
+from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS
+from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
+from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
+from sardonyx.backends.llvm.codegen.work import CHUNK_WORK, estimate_work
+from sardonyx.backends.llvm.interface import (
     AS_USUAL,
-    CONTEXT_FIELDS,
     NEEDS_CARE,
     OUT_OF_MEMORY,
     SHOWN,
     TOO_LARGE,
     EntryOptions,
-    PlanEmitter,
-    bail,
-    byte_count,
-    byte_size,
-    count,
-    field,
+    EntrySizes,
 )
-from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS
-from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
-from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
-from sardonyx.backends.llvm.codegen.work import CHUNK_WORK, estimate_work
 from sardonyx.dialects import locations
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.ops import (
@@ -63,33 +57,7 @@ from sardonyx.dialects.kernel.plan_ops import KeepOp
 if TYPE_CHECKING:
     from sardonyx.backends.llvm.planner import Workspace
 
-__all__ = [
-    "AS_USUAL",
-    "CONTEXT_FIELDS",
-    "NEEDS_CARE",
-    "OUT_OF_MEMORY",
-    "TOO_LARGE",
-    "EntryOptions",
-    "EntrySizes",
-    "emit_entry",
-]
 _ = (_contract, _emit_loop, _emit_scalar, _entropy, _plan_flow, _spread, _turn)  # they register their emitters
-
-
-@dataclass(frozen=True)
-class EntrySizes:
-    """How many late slots, words of `places`, and argument words a context needs; each launch's kernel and node.
-
-    `functions` are what the kernels became, equal ones once.
-    """
-
-    slots: int
-    places: int
-    argument_words: int
-    uses_pool: bool
-    launches: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
 
 
 def emit_entry(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
@@ -12,59 +11,16 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter
 from sardonyx.backends.llvm.codegen.text import I1, I64, PTR, FunctionBuilder, LType
-from sardonyx.backends.llvm.codegen.work import WORTH_A_POOL
+from sardonyx.backends.llvm.interface import CONTEXT_FIELDS, MAX_BYTES, TOO_LARGE, EntryOptions
 from sardonyx.dialects.kernel.ops import AllocOp, KernelFuncOp
 
 if TYPE_CHECKING:
     from sardonyx.backends.llvm.planner import Workspace
 
-CONTEXT_FIELDS = (
-    "inputs",  # ptr to {data, dims} per input
-    "outputs",  # ptr to {data, dims} per output; a null data is filled by native code
-    "constants",  # ptr to one pointer per constant
-    "arena", "arena_bytes",  # the workspace: block and capacity
-    "places",  # ptr to the table of `sx.place`, where extents of the workspace are not numbers
-    "slots",  # ptr to {block, capacity} per late buffer, whose extents the run computes
-    "kept", "kept_bytes",  # the newest chunk of what lives until a run ends, and how large a first chunk is to be
-    "dtypes",  # ptr to NumPy's dtype object per input, as this process has it
-    "pool",  # ptr to `pool_run`, or null: every kernel runs on the calling thread
-    "chunks",  # into how many chunks a kernel worth it is cut
-    "workers",  # how many threads may help
-    "shown0", "shown1", "shown2",  # the values that a failure's message shows
-    "entries",  # how often the entry was called
-    "kernels",  # how many kernels it has launched
-    "launch",  # the number of the launch that runs, for whoever looks at a crash
-    "allocate",  # with `separate`: ptr allocate(i64 number, i64 bytes), called for every buffer
-    "times",  # with `timed`: ptr to one i64 per launch, the cycles that it took so far
-)  # fmt: skip
-NEEDS_CARE = -1
-OUT_OF_MEMORY = -2
-TOO_LARGE = -3
-MAX_BYTES = 1 << 46
-SHOWN = 3
-"""How many values a failure may show."""
-
 
 def field(name: str) -> str:
     """The position of a context field, in 8-byte units."""
     return str(CONTEXT_FIELDS.index(name))
-
-
-@dataclass(frozen=True)
-class EntryOptions:
-    """How the entry is emitted; for tests and profiles.
-
-    With `separate`, every workspace buffer and output is taken by a call of the context's `allocate`, with its number
-    (-1 - k for output k) and its exact size. Kernels worth `pool_from` scalar operations are run by the pool. With
-    `timed`, the cycles of every launch are counted.
-    """
-
-    separate: bool = False
-    timed: bool = False
-    pool_from: int = WORTH_A_POOL
-
-
-AS_USUAL = EntryOptions()
 
 
 class PlanEmitter(KernelEmitter):

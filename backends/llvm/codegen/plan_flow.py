@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from sardonyx.backends.llvm.codegen.arena import emit_grow, emit_output_list
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
-from sardonyx.backends.llvm.codegen.plan_emitter import (
-    MAX_BYTES,
-    OUT_OF_MEMORY,
-    TOO_LARGE,
-    PlanEmitter,
-    bail,
-    byte_count,
-    field,
-)
+from sardonyx.backends.llvm.codegen.plan_emitter import PlanEmitter, bail, byte_count, field
 from sardonyx.backends.llvm.codegen.text import I1, I64, PTR
 from sardonyx.backends.llvm.codegen.widen import Value, memory_type, scalar_type
+from sardonyx.backends.llvm.interface import MAX_BYTES, OUT_OF_MEMORY, TOO_LARGE
 from sardonyx.dialects.kernel.plan_ops import (
     AddressOp,
     AlternateOp,

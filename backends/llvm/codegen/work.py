@@ -14,8 +14,6 @@ from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import IfOp, KernelFuncOp, LoopOp, MathOp, TurnOp
 from sardonyx.dialects.kernel.spread import SpreadOp
 
-WORTH_A_POOL = 1 << 16
-"""Scalar operations from which on a kernel is cut into chunks: some 10 µs on one core, where a fork-join is below 3."""
 CHUNK_WORK = 1 << 20
 """Scalar operations of a chunk, where a kernel has many: some 20 µs at the least; to claim a chunk takes 0.1."""
 MATH_COST = 8

@@ -6,7 +6,8 @@ from xdsl.dialects import func
 from xdsl.ir import Block
 
 from sardonyx.backends.llvm.lowering import elementwise, epilogue, remarks, row_fusion, views
-from sardonyx.backends.llvm.lowering.plan import LOWERINGS, Plan
+from sardonyx.backends.llvm.lowering.plan import Plan
+from sardonyx.backends.llvm.registries import LOWERINGS
 from sardonyx.dialects import locations
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.control import YieldOp

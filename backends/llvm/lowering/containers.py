@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from sardonyx.backends.llvm.interface import RECORD_HEAD, Port
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, scalar_ir
-from sardonyx.backends.llvm.lowering.plan import Lowering, Plan, Port, lowers
+from sardonyx.backends.llvm.lowering.plan import Plan, lowers
+from sardonyx.backends.llvm.registries import Lowering
 from sardonyx.dialects.attributes import dims_of, dtype_of, type_dims
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dtypes import int64
@@ -26,7 +28,6 @@ from sardonyx.errors import UnsupportedError
 
 TAKES_CONTAINERS: set[type[Operation]] = set()
 """Ops whose lowerings take sequences or optionals."""
-HEAD = 3
 LEAST_RANK = 8
 LASTING = (InputOp, WeightOp, KeepOp, AtAddressOp)
 """Ops whose buffers live, unchanged, until the run ends."""
@@ -69,7 +70,7 @@ def record_words(plan: Plan) -> int:
             values = [*op.results, *(a for region in op.regions for block in region.blocks for a in block.args)]
             types = (innermost(value.type) for value in values)
             ranks += [len(ty.get_shape()) for ty in types if isinstance(ty, TensorType)]
-        plan.record_words = HEAD + max(ranks)
+        plan.record_words = RECORD_HEAD + max(ranks)
     return plan.record_words
 
 
@@ -178,7 +179,9 @@ def take_record(plan: Plan, table: SSAValue, index: IndexLike, value: SSAValue) 
     check_rank(plan, body, table, at, len(dims_of(value)))
     address = read_word(body, table, at)
     for axis, d in enumerate(dims_of(value)):
-        plan.bind(d, read_word(body, table, body.plus(at, HEAD + axis)), f"the element's extent along axis {axis}")
+        plan.bind(
+            d, read_word(body, table, body.plus(at, RECORD_HEAD + axis)), f"the element's extent along axis {axis}"
+        )
     plan.set_buffer(value, body.add(AtAddressOp(address, scalar_ir(dtype_of(value)))))
 
 

@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
+from sardonyx.backends.llvm.registries import SCALARS, ScalarBody
 from sardonyx.dialects.attributes import WeightAttr, dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim, Proof, Symbol, equal
@@ -31,11 +32,6 @@ MAX_GROUP = 24
 SMALLEST_SPLIT = 4096
 """A kernel of fewer points is never split."""
 
-ScalarBody = Callable[..., SSAValue]
-"""`body(b, op, *operand scalars) -> SSAValue`: operands come in `compute_dtype` of their dtype, None where absent; the
-result is in the compute dtype of the op's result and is rounded to the result's dtype by the caller."""
-
-SCALARS: dict[type[Operation], ScalarBody] = {}
 READS: dict[type[Operation], int] = {}
 """How many leading slots an op's body takes, where that is not all of them."""
 

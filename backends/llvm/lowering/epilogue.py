@@ -17,7 +17,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, scalar_ir
-from sardonyx.backends.llvm.lowering.plan import LOWERINGS, Kernel, Plan
+from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
+from sardonyx.backends.llvm.registries import LOWERINGS
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal

@@ -10,10 +10,12 @@ from xdsl.ir import Attribute, Operation
 
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.expand import expand
+from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.block import lower_block
 from sardonyx.backends.llvm.lowering.containers import TAKES_CONTAINERS, container_port, is_native_container
-from sardonyx.backends.llvm.lowering.plan import LOWERINGS, LoweredGraph, Plan, Port
+from sardonyx.backends.llvm.lowering.plan import LoweredGraph, Plan
+from sardonyx.backends.llvm.registries import LOWERINGS
 from sardonyx.backends.llvm.runtime.jit import native_target
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
@@ -167,7 +169,7 @@ def lower_graph(module: ModuleOp, target: Target | None = None) -> LoweredGraph:
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
     """
-    from sardonyx.backends.llvm.prepare import with_explicit_state
+    from sardonyx.backends.llvm.copies import with_explicit_state
 
     load_families()
     module = with_explicit_state(module)

@@ -17,7 +17,9 @@ from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from sardonyx.backends.llvm.codegen.text import Target
+from sardonyx.backends.llvm.interface import Failure, Port
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, scalar_ir
+from sardonyx.backends.llvm.registries import LOWERINGS, Lowering
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
@@ -46,9 +48,6 @@ from sardonyx.errors import UnsupportedError
 MAX_EXTENT_READ = 1 << 48
 """The largest extent that a run accepts from data."""
 
-Lowering = Callable[["Plan", Any], None]
-LOWERINGS: dict[type[Operation], Lowering] = {}
-
 
 def lowers(*ops: type[SxOp]) -> Callable[[Lowering], Lowering]:
     """Register the lowering of these ops."""
@@ -59,30 +58,6 @@ def lowers(*ops: type[SxOp]) -> Callable[[Lowering], Lowering]:
         return lowering
 
     return register
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What a failed requirement says: `{0}`, `{1}`, `{2}` stand for the values shown."""
-
-    message: str
-    location: str | None
-    op: str | None
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output of the compiled graph.
-
-    `kind` is `tensor`, `sequence`, `optional` (of a tensor) or `optional sequence`; `dims` are those of a tensor,
-    `record_words` the length of the records of the others.
-    """
-
-    name: str
-    dtype: DType
-    dims: tuple[Dim, ...]
-    kind: str = "tensor"
-    record_words: int = 0
 
 
 @dataclass

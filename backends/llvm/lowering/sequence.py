@@ -7,9 +7,9 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from sardonyx.backends.llvm.interface import RECORD_HEAD
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, scalar_ir
 from sardonyx.backends.llvm.lowering.containers import (
-    HEAD,
     Container,
     check_rank,
     container,
@@ -222,16 +222,16 @@ def _concat(plan: Plan, op: ConcatFromSequenceOp) -> None:
     body.require(body.compare("sgt", given.count, 0), plan.failure("(C1) the sequence has no elements"))
     rank = len(out) - is_new
     others = [k for k in range(rank) if is_new or k != axis]
-    firsts = [read_word(body, given.table, HEAD + k) for k in others]
+    firsts = [read_word(body, given.table, RECORD_HEAD + k) for k in others]
     failure = plan.failure("(C3) elements with {0} and {1} elements along another axis cannot be joined")
 
     def check(b: Body, index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         at = record_at(plan, b, index)
         check_rank(plan, b, given.table, at, rank)
         for k, first in zip(others, firsts, strict=True):
-            own = read_word(b, given.table, b.plus(at, HEAD + k))
+            own = read_word(b, given.table, b.plus(at, RECORD_HEAD + k))
             b.require(b.compare("eq", own, first), failure, first, own)
-        return [b.plus(carried[0], 1 if is_new else read_word(b, given.table, b.plus(at, HEAD + axis)))]
+        return [b.plus(carried[0], 1 if is_new else read_word(b, given.table, b.plus(at, RECORD_HEAD + axis)))]
 
     (total,) = body.loop(given.count, check, [("serial", body.index(0))])
     extents = dict(zip([k + (is_new and k >= axis) for k in others], firsts, strict=True))
@@ -245,7 +245,7 @@ def _concat(plan: Plan, op: ConcatFromSequenceOp) -> None:
     def element(b: Body, index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
         at = record_at(plan, b, index)
         source = b.add(AtAddressOp(read_word(b, table, at), scalar_ir(dtype)))
-        run = inner if is_new else b.times(read_word(b, table, b.plus(at, HEAD + axis)), inner)
+        run = inner if is_new else b.times(read_word(b, table, b.plus(at, RECORD_HEAD + axis)), inner)
 
         def row(c: Body, place: SSAValue, _: Sequence[SSAValue]) -> None:
             start, goal = c.times(place, run), c.plus(c.times(place, whole), carried[0])

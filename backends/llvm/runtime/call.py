@@ -13,13 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.backends.llvm.codegen.entry import CONTEXT_FIELDS, NEEDS_CARE, OUT_OF_MEMORY, TOO_LARGE, EntrySizes
 from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS
-from sardonyx.backends.llvm.lowering.plan import Failure, Port
+from sardonyx.backends.llvm.interface import (
+    CONTEXT_FIELDS,
+    NEEDS_CARE,
+    OUT_OF_MEMORY,
+    TOO_LARGE,
+    EntrySizes,
+    Failure,
+    Port,
+)
 from sardonyx.backends.llvm.runtime.blocks import adopt, free_memory
 from sardonyx.backends.llvm.runtime.caller import generate_callers
 from sardonyx.backends.llvm.runtime.jit import Library
 from sardonyx.backends.llvm.runtime.lists import Packed, unpack
+from sardonyx.backends.llvm.runtime.phases import phase
 from sardonyx.backends.llvm.runtime.pool import POOL, thread_count
 from sardonyx.backends.llvm.runtime.shapes import Array, check_inputs, shape_source
 from sardonyx.dialects.weights import Weight
@@ -293,3 +301,9 @@ class CompiledGraph:
 def constant_arrays(entries: Sequence[Weight | Array]) -> list[Array]:
     """The contents of a lowered graph's constants, contiguous."""
     return [np.ascontiguousarray(e.array() if isinstance(e, Weight) else e) for e in entries]
+
+
+def link(program: Program, objects: Sequence[bytes]) -> CompiledGraph:
+    """Load a program's objects into this process."""
+    with phase("link"):
+        return CompiledGraph(program, Library(objects, ("entry", "entry_py")))

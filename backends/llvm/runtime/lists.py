@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.backends.llvm.lowering.containers import HEAD
-from sardonyx.backends.llvm.lowering.plan import Port
+from sardonyx.backends.llvm.interface import RECORD_HEAD, Port
 from sardonyx.backends.llvm.runtime.blocks import adopt, free_memory
 from sardonyx.errors import InvalidArgumentError
 
@@ -26,7 +25,7 @@ class Packed:
         self._table = (ctypes.c_int64 * max(1, words * len(elements)))()
         for k, array in enumerate(self._arrays):
             head = (array.__array_interface__["data"][0], array.nbytes, array.ndim)
-            self._table[k * words : k * words + HEAD + array.ndim] = [*head, *array.shape]
+            self._table[k * words : k * words + RECORD_HEAD + array.ndim] = [*head, *array.shape]
         self._dims = (ctypes.c_int64 * 2)(len(elements), int(value is not None))
 
     @property
@@ -53,7 +52,7 @@ def _as_array(port: Port, number: int, value: Any) -> Array:
     what = f"input '{port.name}'" + (f", element {number}," if port.kind != "optional" else "")
     if array.dtype != port.dtype.numpy:
         raise InvalidArgumentError(f"{what} has dtype {array.dtype}, expected {port.dtype}")
-    most = port.record_words - HEAD
+    most = port.record_words - RECORD_HEAD
     if array.ndim > most:
         raise InvalidArgumentError(f"{what} has rank {array.ndim}; native code takes at most {most} in this graph")
     return np.ascontiguousarray(array).reshape(array.shape)
@@ -70,7 +69,7 @@ def unpack(port: Port, address: int, dims: Sequence[int], failed: bool) -> Any:
         if failed:
             free_memory(block)
         else:
-            arrays.append(adopt(block, 0, tuple(table[at + HEAD : at + HEAD + rank]), port.dtype.numpy))
+            arrays.append(adopt(block, 0, tuple(table[at + RECORD_HEAD : at + RECORD_HEAD + rank]), port.dtype.numpy))
     free_memory(address)
     if failed or not present:
         return None

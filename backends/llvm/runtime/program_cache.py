@@ -26,8 +26,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
-from sardonyx.backends.llvm.codegen.entry import EntrySizes
-from sardonyx.backends.llvm.lowering.plan import Failure, LoweredGraph, Port
+from sardonyx.backends.llvm.interface import EntrySizes, Failure, Port
 from sardonyx.backends.llvm.runtime import cache as object_cache
 from sardonyx.backends.llvm.runtime.cache import STATISTICS
 from sardonyx.backends.llvm.runtime.call import Program
@@ -120,18 +119,21 @@ def load_program(key: str, module: ModuleOp) -> tuple[Program, list[bytes]] | No
 
 
 def store_program(
-    key: str, module: ModuleOp, lowered: LoweredGraph, program: Program, objects: Sequence[bytes]
+    key: str, module: ModuleOp, constants: Sequence[Any], program: Program, objects: Sequence[bytes]
 ) -> None:
-    """Keep a program. What cannot be kept costs time, never the run."""
+    """Keep a program. What cannot be kept costs time, never the run.
+
+    `constants` are what the program's were made of: a weight of the module, or an array.
+    """
     weights = {id(w): k for k, w in module_weights(module).items()}
     parts: list[Any] = list(objects)
-    constants: list[dict[str, Any]] = []
-    for entry, array in zip(lowered.constants, program.constants, strict=True):
+    stated: list[dict[str, Any]] = []
+    for entry, array in zip(constants, program.constants, strict=True):
         if id(entry) in weights:
-            constants.append({"weight": weights[id(entry)]})
+            stated.append({"weight": weights[id(entry)]})
             continue
         dtype = DType.of(array.dtype)
-        constants.append({"dtype": dtype.name, "shape": array.shape, "part": len(parts)})
+        stated.append({"dtype": dtype.name, "shape": array.shape, "part": len(parts)})
         parts.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
     if sum(len(p) for p in parts) > LARGEST or not all(_is_stated(p) for p in (*program.inputs, *program.outputs)):
         return
@@ -140,13 +142,13 @@ def store_program(
     for part in parts:
         places.append([at, len(part), checksum(part)])
         at += -(-len(part) // LINE) * LINE
-    for constant in constants:
+    for constant in stated:
         if "part" in constant:
             constant["place"] = places[constant.pop("part")]
-    stated = stated_program(program.inputs, program.outputs, program.failures, program.sizes)
-    header = json.dumps({**stated, "constants": constants, "objects": places[: len(objects)]}).encode()
-    head = FORMAT + f"{len(header)} {hashlib.sha256(header).hexdigest()}\n".encode() + header
-    chunks: list[Any] = [head, b"\n" * (-len(head) % LINE)]
+    head = stated_program(program.inputs, program.outputs, program.failures, program.sizes)
+    header = json.dumps({**head, "constants": stated, "objects": places[: len(objects)]}).encode()
+    first = FORMAT + f"{len(header)} {hashlib.sha256(header).hexdigest()}\n".encode() + header
+    chunks: list[Any] = [first, b"\n" * (-len(first) % LINE)]
     for part in parts:
         chunks += [part, bytes(-len(part) % LINE)]
     # Places count from where the parts begin, which the last 8 bytes tell: the header's own length moves none of them.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sardonyx.backends.llvm.lowering.plan import Port
+from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.runtime.lists import Packed
 from sardonyx.dialects.dims import Call, Dim, Symbol
 from sardonyx.errors import InvalidArgumentError

@@ -23,7 +23,7 @@ from sardonyx.backends.llvm.aot.cpu import FEATURE_BITS, wanted_features
 from sardonyx.backends.llvm.aot.runtime import c_format
 from sardonyx.backends.llvm.codegen.pool import emit_pool
 from sardonyx.backends.llvm.codegen.targets import resolve_target
-from sardonyx.backends.llvm.lowering.plan import Failure
+from sardonyx.backends.llvm.interface import Failure
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.tools.cli import run as command
 

@@ -13,9 +13,10 @@ import pytest
 from plans import Builder
 from xdsl.dialects.builtin import ModuleOp
 
+from sardonyx.backends.llvm.build import emit_module
 from sardonyx.backends.llvm.codegen import emit
 from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, ModuleText
-from sardonyx.backends.llvm.compile import compile_module, compile_native, emit_module
+from sardonyx.backends.llvm.compile import compile_module, compile_native
 from sardonyx.backends.llvm.fallback import HybridGraph
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.runtime import cache, jit, objects
@@ -58,7 +59,7 @@ def test_a_program_is_loaded_without_lowering_or_packing(monkeypatch: pytest.Mon
     def refuse(*_: object) -> None:
         raise AssertionError("a graph that is in the cache was lowered")
 
-    monkeypatch.setattr("sardonyx.backends.llvm.compile.lower_graph", refuse)
+    monkeypatch.setattr("sardonyx.backends.llvm.build.lower_graph", refuse)
     second = compile_native(layers())
     assert (statistics.compiled, statistics.loaded) == (1, 1)
     assert not isinstance(compile_module(layers(), fallback=True), HybridGraph)

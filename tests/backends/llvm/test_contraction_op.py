@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from three_ways import sample
 
+from sardonyx.backends.llvm.build import compile_lowered
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.codegen.text import Target, host_target
-from sardonyx.backends.llvm.compile import compile_lowered
+from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.lowering.builder import Body, scalar_ir
-from sardonyx.backends.llvm.lowering.plan import Kernel, LoweredGraph, Plan, Port
+from sardonyx.backends.llvm.lowering.plan import Kernel, LoweredGraph, Plan
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.dims import Dim

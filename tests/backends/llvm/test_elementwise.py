@@ -11,7 +11,8 @@ import pytest
 from three_ways import MODES, Case, Graph, both_refuse, build, case, check_all, sample, specials
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.compile import compile_module, emit_module
+from sardonyx.backends.llvm.build import emit_module
+from sardonyx.backends.llvm.compile import compile_module
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.dialects.attributes import tensor_type

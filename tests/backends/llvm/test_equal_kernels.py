@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sardonyx as sx
+from sardonyx.backends.llvm.build import emit_module
 from sardonyx.backends.llvm.codegen import entry
 from sardonyx.backends.llvm.codegen.equal import form_of
-from sardonyx.backends.llvm.compile import emit_module
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.lowering.plan import LoweredGraph
 from sardonyx.dialects.kernel.ops import KernelFuncOp

@@ -10,8 +10,9 @@ import pytest
 from assembly import innermost_loops
 
 import sardonyx as sx
+from sardonyx.backends.llvm.build import emit_module
 from sardonyx.backends.llvm.codegen.targets import resolve_target
-from sardonyx.backends.llvm.compile import compile_module, emit_module
+from sardonyx.backends.llvm.compile import compile_module
 from sardonyx.backends.llvm.lowering import matmul_quads
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.runtime.jit import to_assembly

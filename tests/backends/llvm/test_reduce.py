@@ -9,7 +9,8 @@ import pytest
 from three_ways import Case, both_refuse, build, case, check_all, compare, sample, specials
 from tolerances import Tolerance
 
-from sardonyx.backends.llvm.compile import compile_module, emit_module
+from sardonyx.backends.llvm.build import emit_module
+from sardonyx.backends.llvm.compile import compile_module
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.evaluate import evaluate_function

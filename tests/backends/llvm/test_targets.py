@@ -15,9 +15,10 @@ from families import FAMILIES, hold_weights
 from op_case import op
 from three_ways import Case, build, case, compare, sample
 
+from sardonyx.backends.llvm.build import emit_module
 from sardonyx.backends.llvm.codegen.targets import NAMED, resolve_target
 from sardonyx.backends.llvm.codegen.text import Target, host_target
-from sardonyx.backends.llvm.compile import compile_native, emit_module
+from sardonyx.backends.llvm.compile import compile_native
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.runtime.jit import to_assembly
 from sardonyx.dialects.evaluate import evaluate_function

@@ -6,8 +6,8 @@ import pytest
 from families import FAMILIES, hold_weights
 from three_ways import build
 
-from sardonyx.backends.llvm.codegen.entry import EntryOptions
 from sardonyx.backends.llvm.compile import compile_native
+from sardonyx.backends.llvm.interface import EntryOptions
 
 
 @pytest.mark.parametrize("family", ["rows", "reductions", "products", "convolutions", "movements", "signals"])
