@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name:
             (path / name).write_text(content, "utf-8")
     with contextlib.chdir(path):
-        status, said = run_command("sardonyx-opt crash.mlir --load plugin.py -p fail --crash-reproducer crashed.mlir")
+        status, said = run_command("sardonyx-opt crash.mlir --load plugin.py -p cse,fail --crash-reproducer r.mlir")
         assert status == 3, said
     return path
 
