@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         InferenceError as InferenceError,
         InvalidArgumentError as InvalidArgumentError,
         MissingWeightError as MissingWeightError,
+        OnnxLossWarning as OnnxLossWarning,
         SardonyxError as SardonyxError,
         UnsupportedError as UnsupportedError,
     )
@@ -508,7 +509,7 @@ _NAMES = {
     "sardonyx.dialects.weights": "WeightStore",
     "sardonyx.errors": (
         "ExecutionError FailedPreconditionError InferenceError InvalidArgumentError MissingWeightError "
-        "SardonyxError UnsupportedError"
+        "OnnxLossWarning SardonyxError UnsupportedError"
     ),
     "sardonyx.frontend.export": "OperatorExportTypes TrainingMode export",
     "sardonyx.frontend": "layers linalg nn",

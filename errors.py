@@ -102,3 +102,7 @@ class ExecutionError(SardonyxError):
     """A run failed on the data that it was given (an index out of range, sizes that disagree)."""
 
     default_code = "INVALID_ARGUMENT"
+
+
+class OnnxLossWarning(UserWarning):
+    """Something that an ONNX model declares beside its computation does not come through; the text names it."""

@@ -7,7 +7,9 @@ model of any size is built without a copy of its weights. Constants are initiali
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,9 @@ from sardonyx.backends.onnx.contrib import CONTRIB
 from sardonyx.backends.onnx.forms import form_of, onnx_form
 from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable
-from sardonyx.backends.onnx.tensors import empty_tensor, stored_size, tensor_from_array
+from sardonyx.backends.onnx.notes import LINEAR, Notes
+from sardonyx.backends.onnx.tensors import empty_tensor, sparse_from_array, stored_size, tensor_from_array
+from sardonyx.backends.onnx.training import state_training
 from sardonyx.backends.onnx.types import value_info
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import WeightAttr
@@ -37,10 +41,6 @@ from sardonyx.dialects.weights import Weight, WeightStore
 from sardonyx.errors import UnsupportedError
 
 Content = Weight | np.ndarray[Any, Any]
-
-NODE_METADATA_IR = 10
-"""The IR version from which nodes have metadata."""
-LOCATION_KEY = "sardonyx.location"
 
 
 @dataclass
@@ -93,6 +93,7 @@ class _Emitter:
         self.graph = onnx.GraphProto(name=get_text(module, GRAPH_NAME) or "main_graph")
         self.domains = {"": opset}
         self.opaque: dict[str, int] = {}
+        self.notes = Notes(module, opset, ir_version_for(opset))
 
     def emit(self, producer: str, producer_version: str) -> Skeleton:
         sx_ops: list[SxOp] = []
@@ -113,12 +114,15 @@ class _Emitter:
             graph.node.append(node)
         self._emit_outputs(graph)
         proto = onnx.ModelProto(
-            ir_version=ir_version_for(self.opset), producer_name=producer, producer_version=producer_version
+            ir_version=self.notes.ir_version, producer_name=producer, producer_version=producer_version
         )
+        proto.graph.CopyFrom(graph)
+        for domain in state_training(self.module, self.opset, proto):
+            domains.setdefault(domain, metadata.domain_version(self.module, domain))
         for domain in sorted(domains):
             proto.opset_import.append(helper.make_opsetid(domain, domains[domain]))
-        proto.graph.CopyFrom(graph)
         metadata.to_proto(self.module, proto)
+        self.notes.finish(proto)
         return Skeleton(proto, self.contents, self.opaque)
 
     def _emit_ops(self, graph: onnx.GraphProto, block: Block) -> None:
@@ -130,17 +134,21 @@ class _Emitter:
                 self._emit_node(graph, op)
                 if isinstance(op, OpaqueOp):
                     self._count_opaque(op)
-                if isinstance(op, OpaqueOp) or self.forms[op].domain == CONTRIB:
-                    # ONNX cannot infer the types of its results.
-                    known = [r for r in op.results if not isinstance(r.type, UnknownType)]
-                    graph.value_info.extend(
-                        value_info(self.names[r], r.type) for r in known if self.names[r] not in self.outputs
-                    )
+                self._emit_types(graph, op)
                 domain = self.forms[op].domain
                 if domain:
                     least = 1 if (form := onnx_form(op)) is None else form.since
                     stated = metadata.domain_version(self.module, domain, least)
                     self.domains[domain] = max(self.domains.get(domain, 1), stated)
+
+    def _emit_types(self, graph: onnx.GraphProto, op: SxOp) -> None:
+        """The types of an op's results: where ONNX cannot infer them, and where the imported model stated them."""
+        every = self.notes.typed or isinstance(op, OpaqueOp) or self.forms[op].domain == CONTRIB
+        for result in op.results:
+            name = self.names[result]
+            if name in self.outputs or not (every or self.notes.names(name)) or isinstance(result.type, UnknownType):
+                continue
+            graph.value_info.append(self.notes.value(value_info(name, result.type)))
 
     def _count_opaque(self, op: OpaqueOp) -> None:
         self.opaque[op.operator] = self.opaque.get(op.operator, 0) + 1
@@ -154,7 +162,7 @@ class _Emitter:
         graph = onnx.GraphProto(name=name)
         block = region.block
         for argument in block.args:
-            graph.input.append(value_info(self.names[argument], argument.type))
+            graph.input.append(self.notes.value(value_info(self.names[argument], argument.type)))
         self._emit_ops(graph, block)
         stated: set[str] = set()
         last = block.last_op
@@ -165,7 +173,7 @@ class _Emitter:
                 graph.node.append(helper.make_node("Identity", [name], [output], name=self.nodes.claim(output)))
                 name = output
             stated.add(name)
-            graph.output.append(value_info(name, value.type))
+            graph.output.append(self.notes.value(value_info(name, value.type)))
         between = [info for info in graph.value_info if info.name not in stated]
         del graph.value_info[:]
         graph.value_info.extend(between)
@@ -252,6 +260,7 @@ class _Emitter:
             info.CopyFrom(value_info(self.inputs[index], argument.type))
             if index in docs:
                 info.doc_string = docs[index]
+            self.notes.interface(info, self.function, "arg_attrs", index)
             weight = defaults.get(index)
             if weight is not None:
                 self._add_initializer(graph, self.inputs[index], self._weight(weight))
@@ -261,19 +270,32 @@ class _Emitter:
         if name in self.contents:
             return  # an equal constant made it
         value = op.value
-        if isinstance(value, WeightAttr):
-            self._add_initializer(self.graph, name, self._weight(value))
+        sparse = self.notes.sparse(name)
+        if sparse and self._is_outermost(op):
+            if all(known.values.name != name for known in self.graph.sparse_initializer):
+                self.graph.sparse_initializer.append(sparse_from_array(name, op.array(), sparse == LINEAR))
+                self.notes.tensor(self.graph.sparse_initializer[-1].values, op.attributes)
+        elif isinstance(value, WeightAttr):
+            self._add_initializer(self.graph, name, self._weight(value), op.attributes)
         elif self._is_outermost(op) and isinstance(value, DenseIntOrFPElementsAttr):
-            self._add_initializer(graph, name, dense_array(value))
+            self._add_initializer(graph, name, dense_array(value), op.attributes)
         elif all(tensor.name != name for tensor in graph.initializer):
             graph.initializer.append(tensor_from_array(name, op.array()))
+            self.notes.tensor(graph.initializer[-1], op.attributes)
 
     def _weight(self, attr: WeightAttr) -> Weight:
         return attr.data.source or self.store[attr.data.key]
 
-    def _add_initializer(self, graph: onnx.GraphProto, name: str, content: Content) -> None:
+    def _add_initializer(
+        self,
+        graph: onnx.GraphProto,
+        name: str,
+        content: Content,
+        attributes: Mapping[str, Attribute] = MappingProxyType({}),
+    ) -> None:
         dtype = content.dtype if isinstance(content, Weight) else DType.of(content.dtype)
         graph.initializer.append(empty_tensor(name, dtype, tuple(content.shape)))
+        self.notes.tensor(graph.initializer[-1], attributes)
         self.contents[name] = content
 
     def _emit_node(self, graph: onnx.GraphProto, op: SxOp) -> None:
@@ -294,12 +316,12 @@ class _Emitter:
             else:
                 attributes[name] = onnx.AttributeProto(name=name, type=onnx.AttributeProto.GRAPH, g=bodies[0])
         node.attribute.extend(attributes[name] for name in sorted(attributes))
-        with_metadata = ir_version_for(self.opset) >= NODE_METADATA_IR
-        metadata.note_node(node, op.attributes, with_metadata)
-        if with_metadata:
+        metadata.note_node(node, op.attributes, self.notes.with_metadata)
+        self.notes.node(node, op.attributes)
+        if self.notes.with_metadata:
             where = _source(op)
-            if where is not None and all(p.key != LOCATION_KEY for p in node.metadata_props):
-                node.metadata_props.add(key=LOCATION_KEY, value=where)
+            if where is not None and all(p.key != metadata.LOCATION_KEY for p in node.metadata_props):
+                node.metadata_props.add(key=metadata.LOCATION_KEY, value=where)
 
     def _emit_outputs(self, graph: onnx.GraphProto) -> None:
         declared = metadata.declared_dims(self.function)
@@ -309,6 +331,7 @@ class _Emitter:
             info.CopyFrom(value_info(self.outputs[index], value.type, declared.get(index)))
             if index in docs:
                 info.doc_string = docs[index]
+            self.notes.interface(info, self.function, "res_attrs", index)
 
 
 def _source(op: SxOp) -> str | None:

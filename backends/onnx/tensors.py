@@ -196,6 +196,20 @@ def tensor_from_array(name: str, array: Array) -> onnx.TensorProto:
     return proto
 
 
+def sparse_from_array(name: str, array: Array, linear: bool) -> onnx.SparseTensorProto:
+    """The elements of an array that are not zero (-0 is none); each position is one number, or one for each axis."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    kept = (
+        np.flatnonzero(flat.view(np.uint8).reshape(len(flat), -1).any(axis=1)) if flat.size else np.zeros(0, np.int64)
+    )
+    where = kept if linear else np.stack(np.unravel_index(kept, array.shape), axis=-1).reshape(len(kept), array.ndim)
+    return onnx.SparseTensorProto(
+        values=tensor_from_array(name, flat[kept]),
+        indices=tensor_from_array(f"{name}_indices", where.astype(np.int64)),
+        dims=array.shape,
+    )
+
+
 def place(proto: onnx.TensorProto, location: str, offset: int, length: int) -> None:
     """Say that the tensor's contents are in a file beside the model."""
     proto.data_location = onnx.TensorProto.EXTERNAL

@@ -15,7 +15,7 @@ from typing import TypeVar
 import onnx
 from onnx import defs
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from sardonyx.backends.onnx import metadata
 from sardonyx.backends.onnx.build import without_collector
@@ -35,7 +35,7 @@ from sardonyx.dialects.sx.constant import MAX_DENSE_BYTES, ConstantOp
 from sardonyx.dialects.types import UnknownType, describe_type
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError, SardonyxError, UnsupportedError
-from sardonyx.frontend.onnx import inline
+from sardonyx.frontend.onnx import inline, notes
 from sardonyx.frontend.onnx.adapters import find
 from sardonyx.frontend.onnx.adapters.constants import dense_of_sparse
 from sardonyx.frontend.onnx.generic import import_generically
@@ -135,15 +135,16 @@ class Importer:
         self._outputs(module, scope)
         function = main_function(module)
         for index, info in enumerate(given):
-            notes: dict[str, Attribute] = {}
+            said = notes.interface_note(info)
             if info.name in defaults:
                 weight = defaults[info.name]
-                notes[metadata.DEFAULT] = WeightAttr(WeightRef(weight.key, weight))
+                said[metadata.DEFAULT] = WeightAttr(WeightRef(weight.key, weight))
             if info.doc_string:
-                notes[metadata.DOC] = StringAttr(info.doc_string)
-            if notes:
-                metadata.annotate_arguments(function, index, notes)
+                said[metadata.DOC] = StringAttr(info.doc_string)
+            if said:
+                metadata.annotate_arguments(function, index, said)
         metadata.from_proto(self.proto, module)
+        notes.note_model(self.proto, module, self.opsets.get("", 0), self.values)
         if "" in self.opsets:
             set_opset(module, self.opsets[""])
         return module, self.store
@@ -315,14 +316,15 @@ class Importer:
 
     def _note(self, before: object, values: Sequence[SSAValue | None], node: onnx.NodeProto) -> None:
         """Give the op that computes the node's first output what the node says of itself."""
-        if not node.doc_string and not node.metadata_props:
+        said = metadata.node_notes(node) | notes.node_notes(node)
+        if not said:
             return
         op = next((v.owner for v in values if v is not None), None)
         at = self.block.last_op
         while at is not None and at is not before and at is not op:
             at = at.prev_op
         if at is op and isinstance(op, SxOp) and at is not before:  # else it is an earlier node's
-            op.attributes.update(metadata.node_notes(node))
+            op.attributes.update(said)
 
     # ---- the interface
     def _outputs(self, module: ModuleOp, scope: Scope) -> None:
@@ -338,13 +340,13 @@ class Importer:
         set_outputs(module, values, [v.name for v in graph.output])
         function = main_function(module)
         for index, info in enumerate(graph.output):
-            notes: dict[str, Attribute] = {}
+            said = notes.interface_note(info)
             if info.type.tensor_type.HasField("shape"):
-                notes[metadata.DECLARED] = DimsAttr(tuple(dim_of(d) for d in info.type.tensor_type.shape.dim))
+                said[metadata.DECLARED] = DimsAttr(tuple(dim_of(d) for d in info.type.tensor_type.shape.dim))
             if info.doc_string:
-                notes[metadata.DOC] = StringAttr(info.doc_string)
-            if notes:
-                metadata.annotate_results(function, index, notes)
+                said[metadata.DOC] = StringAttr(info.doc_string)
+            if said:
+                metadata.annotate_results(function, index, said)
 
 
 def import_model(
