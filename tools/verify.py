@@ -165,7 +165,7 @@ def _certify(options: Any, found: Verification, model: str, source: str | None) 
 def _check_certificate(options: Any, stdout: TextIO) -> int:
     if options.files:
         raise UsageError("--certificate names the model itself; give no FILE beside it")
-    from sardonyx.frontend.verify.certificate import check_certificate
+    from sardonyx.frontend.verify.certificate import check_certificate, other_versions
 
     files = UserFiles()
     with Progress(options.json) as progress:
@@ -175,10 +175,13 @@ def _check_certificate(options: Any, stdout: TextIO) -> int:
             files.inputs,
             progress,
         )
+    others = other_versions(options.certificate)
     if options.json:
-        print_json({**found.to_json(), "ok": not wrong, "disagreements": wrong}, stdout)
+        print_json({**found.to_json(), "ok": not wrong, "disagreements": wrong, "other_versions": others}, stdout)
     else:
         print_verification(found, stdout)
+        if others:
+            stdout.write(f"other versions: {'; '.join(others)}; figures may differ within the limits\n")
         for text in wrong:
             stdout.write(f"does not agree: {text}\n")
         stdout.write("the certificate holds\n" if not wrong else "the certificate does NOT hold\n")

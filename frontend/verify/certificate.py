@@ -2,7 +2,8 @@
 
 A certificate is JSON beside the model. It has the hashes of source, weights and model, how the model was made, the
 dims that stayed symbolic, and the error of every output at every binding in every execution. It is sealed with a hash
-of its own text: `check` refuses an edited one, and then recomputes every figure.
+of its own text: `check` refuses an edited one, and then recomputes every figure, so that an edited text that was sealed
+again is found out as well.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ import numpy as np
 from sardonyx.dialects.files import write_whole
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.load import load_file
+from sardonyx.frontend.onnx.model import OnnxModel
+from sardonyx.frontend.verify.certificate_text import FORMAT, read_certificate, sealed
 from sardonyx.frontend.verify.golden import versions
 from sardonyx.frontend.verify.sources import file_digest
 from sardonyx.frontend.verify.tolerance import Limits
 from sardonyx.frontend.verify.verify import UNTESTED, Verification, verify
 
-FORMAT = 1
 SUFFIX = ".certificate.json"
 SAME = 1e-6
 """How far a figure may be off where nothing but the clock has changed, as a share of itself."""
+WORDS = frozenset(("error", "culprit", "reason"))
+"""What a result says in words: it is sealed, and not held against the new one, which may be in another folder."""
+FIGURES = frozenset(("max_abs", "max_rel", "use", "worst", "argmax_flips", "metrics"))
+"""What may differ within the limits where other versions compute it."""
 
 
 def default_path(model: str | os.PathLike[str]) -> Path:
@@ -57,44 +63,21 @@ def write_certificate(
     Returns:
         The certificate.
     """
+    called = source or verification.source
     text = {
         "format": FORMAT,
         "model": {"file": Path(model).name, **_model_digests(Path(model))},
-        "source": {"name": source or verification.source, "sha256": _source_digest(source)},
+        "source": {"name": called, "sha256": _source_digest(source)},
         "made": dict(made or {}),
         "asked": _normal(asked),
         "versions": versions(),
-        "verification": _figures(verification),
+        "verification": _figures(verification, called),
     }
     inputs = asked.get("inputs")
     if inputs is not None:
         text["inputs"] = {"name": inputs, "sha256": _source_digest(inputs)}
-    sealed = {**text, "seal": _seal(text)}
-    write_whole(Path(path), (json.dumps(sealed, indent=1, sort_keys=True) + "\n").encode())
-    return sealed
-
-
-def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a certificate and check its seal.
-
-    Raises:
-        InvalidArgumentError: It cannot be read, or was edited.
-    """
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidArgumentError(f"the certificate '{path}' cannot be read: {error.strerror or error}") from error
-    try:
-        found = json.loads(content)
-        seal = found.pop("seal")
-        known = found["format"]
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise InvalidArgumentError(f"'{path}' is no certificate: {error}") from error
-    if seal != _seal(found):
-        raise InvalidArgumentError(f"the certificate '{path}' was edited: its seal does not fit its text")
-    if known != FORMAT:
-        raise InvalidArgumentError(f"the certificate '{path}' has format {known}, this Sardonyx reads {FORMAT}")
-    return found
+    write_whole(Path(path), sealed(text))
+    return text
 
 
 def check_certificate(
@@ -120,20 +103,16 @@ def check_certificate(
     folder = Path(path).parent
     wrong: list[str] = []
     model = _found(folder, text["model"]["file"])
-    for key, value in _model_digests(model).items():
-        if text["model"].get(key) != value:
-            wrong.append(f"the {key} of '{model}' is {_short(value)}, certified is {_short(text['model'].get(key))}")
+    wrong += _other_digests(model, text["model"], _model_digests(model))
     source = text["source"]
     for what, entry in (("source", source), ("inputs", text.get("inputs"))):
-        if (
-            entry is not None
-            and entry["sha256"] is not None
-            and _source_digest(entry["name"], folder) != entry["sha256"]
-        ):
+        if entry is not None and _source_digest(entry["name"], folder) != entry["sha256"]:
             wrong.append(f"the {what} '{entry['name']}' is not the one that was certified")
     asked = text["asked"]
+    if asked["inputs"] != text.get("inputs", {"name": None})["name"]:
+        wrong.append(f"the inputs '{asked['inputs']}' are asked for, and others are certified")
     given = None if source["sha256"] is None else load_source(_located(folder, source["name"]))
-    inputs = asked.get("inputs")
+    inputs = asked["inputs"]
     again = verify(
         given,
         model,
@@ -142,42 +121,101 @@ def check_certificate(
         providers=asked["providers"],
         limits=Limits.from_json(text["verification"]),
         seed=asked["seed"],
-        only=asked.get("only"),
+        only=asked["only"],
         locate_culprit=False,
         progress=progress,
     )
-    wrong.extend(_disagreements(text["verification"], _figures(again), versions() == text["versions"]))
+    wrong += _other_interface(model, text["made"])
+    same_versions = versions() == text["versions"]
+    figures = _figures(again, source["name"])
+    wrong += _disagreements(text["verification"], figures, same_versions)
     return again, wrong
+
+
+def other_versions(path: str | os.PathLike[str]) -> list[str]:
+    """What computed a certificate's figures in another version than is here, in words."""
+    then, now = read_certificate(path)["versions"], versions()
+    return [
+        f"{name} {then.get(name, 'none')}, here {now.get(name, 'none')}"
+        for name in sorted({*then, *now})
+        if then.get(name) != now.get(name)
+    ]
+
+
+def _other_digests(model: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Which files are others than those certified."""
+    wrong = []
+    if old["sha256"] != new["sha256"]:
+        wrong.append(f"the sha256 of '{model}' is {_short(new['sha256'])}, certified is {_short(old['sha256'])}")
+    if old["weights"] != new["weights"]:
+        wrong.append(f"the weights of '{model}' are {_short(new['weights'])}, certified are {_short(old['weights'])}")
+    for name in sorted({*old["files"], *new["files"]}):
+        then, now = old["files"].get(name), new["files"].get(name)
+        if then != now:
+            wrong.append(f"the sha256 of '{name}' is {_short(now)}, certified is {_short(then)}")
+    return wrong
+
+
+def _other_interface(model: Path, made: Mapping[str, Any]) -> list[str]:
+    """What the certificate says of the model that it is not."""
+    opened = OnnxModel.open(model)
+    summary = opened.inspect()
+    now = {
+        "opset": opened.opset,
+        "nodes": summary.nodes,
+        "inputs": list(summary.inputs),
+        "outputs": list(summary.outputs),
+    }
+    return [
+        f"'{key}' of '{model}' is {value}, certified is {made[key]}"
+        for key, value in now.items()
+        if key in made and made[key] != value
+    ]
 
 
 def _disagreements(old: Mapping[str, Any], new: Mapping[str, Any], same_versions: bool) -> list[str]:
     """What two verifications do not share. With other versions, figures may differ within the limits."""
-    wrong: list[str] = []
-    for key in ("ok", "dims", "frozen"):
-        if old[key] != new[key]:
-            wrong.append(f"'{key}' is now {new[key]}, certified is {old[key]}")
+    wrong = [f"'{k}' is now {new[k]}, certified is {old[k]}" for k in old if k != "results" and old[k] != new[k]]
     if len(old["results"]) != len(new["results"]):
         return [*wrong, f"there are now {len(new['results'])} results, certified are {len(old['results'])}"]
     for before, after in zip(old["results"], new["results"]):
         where = f"{before['execution']} at {before['dims']}"
         if UNTESTED in (before["status"], after["status"]) and not same_versions:
             continue  # what is installed differs
+        outputs = [[o["output"] for o in r["outputs"]] for r in (before, after)]
+        for key in ("execution", "dims", "inputs", "status", *(() if not same_versions else ("metrics",))):
+            if not _same(before.get(key), after.get(key)):
+                wrong.append(f"{where}: '{key}' is now {after.get(key)}, certified {before.get(key)}")
         if before["status"] != after["status"]:
-            wrong.append(f"{where}: now {after['status']}, certified {before['status']}")
+            continue
+        if outputs[0] != outputs[1]:
+            wrong.append(f"{where}: the outputs are now {', '.join(outputs[1])}, certified {', '.join(outputs[0])}")
             continue
         for a, b in zip(before["outputs"], after["outputs"]):
-            near = np.isclose(a["max_abs"], b["max_abs"], rtol=SAME, atol=0)
-            if a["output"] != b["output"] or (same_versions and not near):
-                wrong.append(f"{where}: the error of '{b['output']}' is {b['max_abs']:g}, certified {a['max_abs']:g}")
+            for key in sorted({*a, *b}):
+                if key in WORDS or (key in FIGURES and not same_versions):
+                    continue
+                if not _same(a.get(key), b.get(key)):
+                    what = "the error" if key == "max_abs" else f"'{key}'"
+                    wrong.append(f"{where}: {what} of '{b['output']}' is {b.get(key)}, certified {a.get(key)}")
     return wrong
 
 
-def _figures(verification: Verification) -> dict[str, Any]:
-    """The verification without what differs from machine to machine."""
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are equal, floats up to what the machine's load may change."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return set(a) == set(b) and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, float) and isinstance(b, float):
+        return bool(np.isclose(a, b, rtol=SAME, atol=0, equal_nan=True))
+    return type(a) is type(b) and a == b
+
+
+def _figures(verification: Verification, source: str) -> dict[str, Any]:
+    """The verification without what differs from machine to machine; the source is called as in the certificate."""
     text = verification.to_json()
     for result in text["results"]:
         result["inputs"] = Path(result["inputs"]).name
-    text["model"], text["source"] = Path(text["model"]).name, Path(text["source"]).name
+    text["model"], text["source"] = Path(text["model"]).name, Path(source).name
     return _normal(text)
 
 
@@ -195,17 +233,18 @@ def _plain(value: object) -> Any:
     return str(value)
 
 
-def _seal(text: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(text, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _model_digests(path: Path) -> dict[str, str]:
-    """The hashes of a model's file and of each file with weights that it names."""
-    found = {"sha256": file_digest(path)}
-    names = sorted({content.path for content in load_file(path).files.values()}, key=str)
-    for weights in names:
-        found[f"sha256 of {weights.name}"] = file_digest(weights)
-    return found
+def _model_digests(path: Path) -> dict[str, Any]:
+    """The hashes of a model's file, of its weights wherever they lie, and of each file with weights that it names."""
+    loaded = load_file(path)
+    files = sorted({content.path for content in loaded.files.values()}, key=str)
+    weights = hashlib.sha256()
+    for tensor in sorted(loaded.proto.graph.initializer, key=lambda t: t.name):
+        weights.update(f"{tensor.name} {tensor.data_type} {list(tensor.dims)}".encode())
+        if tensor.name not in loaded.files:
+            weights.update(tensor.SerializeToString(deterministic=True))
+    digests = {file.name: file_digest(file) for file in files}
+    weights.update("".join(sorted(digests.values())).encode())
+    return {"sha256": file_digest(path), "weights": weights.hexdigest(), "files": digests}
 
 
 def _source_digest(source: str | None, folder: Path | None = None) -> str | None:
@@ -224,8 +263,10 @@ def _file_of(source: str) -> Path:
 def _located(folder: Path, source: str) -> str:
     """The name with the path from here: beside the certificate, else as it stands."""
     path = _file_of(source)
-    beside = folder / path
-    return source.replace(str(path), str(beside), 1) if not path.is_file() and beside.is_file() else source
+    if path.is_file():
+        return source
+    beside = next((p for p in (folder / path, folder / path.name) if p.is_file()), path)
+    return source.replace(str(path), str(beside), 1)
 
 
 def _found(folder: Path, name: str) -> Path:

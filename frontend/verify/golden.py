@@ -32,8 +32,11 @@ FORMAT = 2
 
 
 def versions() -> dict[str, str]:
-    """What computed something: Sardonyx, Python, the libraries, the CPU's kind."""
-    found = {"python": platform.python_version(), "machine": platform.machine()}
+    """What computed something: Sardonyx, Python, the libraries, the kind of CPU, which decides on how sums are rounded."""
+    from sardonyx.backends.llvm.codegen.text import host_target
+
+    cpu = f"{platform.machine()} {host_target().cpu}"
+    found = {"python": platform.python_version(), "machine": cpu}
     for name in ("sardonyx", "numpy", "onnx", "onnxruntime", "torch", "llvmlite"):
         try:
             found[name] = metadata.version(name)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from planted_faults import small_net
 
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.frontend.onnx.model import OnnxModel
 from sardonyx.frontend.verify.certificate import check_certificate, default_path, write_certificate
+from sardonyx.frontend.verify.certificate_text import read_certificate, sealed
 from sardonyx.frontend.verify.golden import Golden, freeze
 from sardonyx.frontend.verify.verify import verify
 
@@ -91,16 +95,90 @@ def test_an_edited_certificate_is_refused(model: Path) -> None:
         check_certificate(path, lambda s: s, lambda s: s)
 
 
-def test_figures_are_recomputed_even_if_the_seal_was_made_anew(model: Path) -> None:
-    from sardonyx.frontend.verify.certificate import _seal
+def check_resealed(path: Path, data: Any) -> list[str]:
+    """What is wrong with a certificate that was edited and sealed again; also where it is refused."""
+    path.write_bytes(sealed(data))
+    try:
+        return check_certificate(path, lambda s: s, lambda s: s)[1]
+    except SardonyxError as error:
+        return [str(error)]
 
+
+def leaves(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values of a certificate that are no objects or lists of more."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    yield from ((*at,),) if not isinstance(data, dict | list) else ()
+    for key, value in entries:
+        yield from leaves(value, (*at, key))
+
+
+def other(value: Any) -> Any:
+    """Another value of the same type."""
+    if isinstance(value, bool) or value is None:
+        return not value
+    return value + 1 if isinstance(value, int | float) else f"{value}x"
+
+
+def test_every_value_is_recomputed_even_if_the_seal_was_made_anew(model: Path) -> None:
+    path = default_path(model)
+    write_certificate(
+        path, verify(str(model), model, dims=["batch=2", "seq=3"], only=["reference"]), model, source=str(model),
+        asked={**ASKED, "dims": ["batch=2", "seq=3"], "only": ["reference"]},
+        made={"opset": OnnxModel.open(model).opset, "nodes": len(onnx.load(model).graph.node)},
+    )  # fmt: skip
+    text = read_certificate(path)
+    found = list(leaves(text))
+    assert len(found) > 60
+    # What the machine is, providers that nothing asks, and tolerances of other dtypes say nothing of these figures.
+    free = {("asked", "providers", 0)} | {("versions", name) for name in text["versions"]} | {
+        place for place in found if "tolerances" in place and "float32" not in place
+    } | {place for place in found if "tolerances" in place and place[-1] in ("steps", "mean")}  # fmt: skip
+    for place in found:
+        data = json.loads(json.dumps(text))
+        parent = data
+        for key in place[:-1]:
+            parent = parent[key]
+        parent[place[-1]] = other(parent[place[-1]])
+        wrong = check_resealed(path, data)
+        assert bool(wrong) == (place not in free), (place, wrong)
+
+
+def test_a_certificate_that_lacks_something_or_has_too_much_is_refused(model: Path) -> None:
     path = certified(model)
-    data = json.loads(path.read_text())
-    del data["seal"]
-    data["verification"]["results"][0]["outputs"][0]["max_abs"] = 0.5
-    path.write_text(json.dumps({**data, "seal": _seal(data)}))
-    _, wrong = check_certificate(path, lambda s: s, lambda s: s)
-    assert wrong and "the error of 'y'" in wrong[0]
+    text = read_certificate(path)
+    result = text["verification"]["results"][0]
+    parts = [text, text["model"], text["asked"], text["source"], text["verification"], result, result["outputs"][0]]
+    for part in parts:
+        optional = {"inputs", "argmax_flips", "rows", "worst", "reason"} if part is not text["asked"] else set[str]()
+        for key in [k for k in part if k not in optional]:
+            kept = part.pop(key)
+            (wrong,) = check_resealed(path, text)
+            assert f"has no '{key}'" in wrong or (key == "format" and "no format" in wrong)
+            part[key] = kept
+        part["more"] = 1
+        (wrong,) = check_resealed(path, text)
+        assert "has 'more', which no certificate has" in wrong
+        del part["more"]
+    for left_out in (text["verification"]["results"], result["outputs"]):
+        kept = left_out.pop()
+        assert check_resealed(path, text)
+        left_out.append(kept)
+    assert check_resealed(path, text) == []
+
+
+def test_what_is_no_certificate_is_told(model: Path, tmp_path: Path) -> None:
+    path = certified(model)
+    content = path.read_bytes()
+    for bad, words in (
+        (b"{", "is no certificate"), (b"[]", "no format and no seal"), (b"\xff\x00", "is no certificate"),
+        (content.replace(b'"format": 2', b'"format": 3'), "has format 3"),
+        (content.replace(b"\n", b"\r\n", 1), "its bytes are not"),
+        (content.replace(b'"seed": 0', b'"seed": 0,\n  "seed": 0'), "its bytes are not"),
+        (content.replace(b'"seal": "', b'"seal": "0'), "its seal does not fit"),
+    ):  # fmt: skip
+        path.write_bytes(bad)
+        with pytest.raises(InvalidArgumentError, match=words):
+            read_certificate(path)
 
 
 def test_an_edited_byte_of_the_model_is_seen(model: Path) -> None:
