@@ -48,6 +48,9 @@ def main() -> int:
     parser.add_argument(
         "--only", type=Path, help="a file of `STEM | before | after` lines: try these, all must be caught"
     )
+    parser.add_argument(
+        "--near", action="store_true", help="on the cases of their passes and of cases/ only"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, help="where the results go, one JSON a line; those there are not redone")
     parser.add_argument("--markdown", type=Path, help="where the table and the survivors go")
@@ -65,7 +68,7 @@ def main() -> int:
         raise SystemExit(f"imported too early: {early}")
     mutants = listed(options.only) if options.only is not None else chosen(options.every, options.files)
     own = {name for m in mutants for name in trial.PASSES_OF[m.file.removesuffix(".py")]}
-    cases = trial.corpus([*own, "control-flow"] if options.only is not None else None)
+    cases = trial.corpus([*own, *trial.NEAR] if options.near or options.only is not None else None)
     print(f"{len(mutants)} mutants, {len(cases)} cases", file=sys.stderr)
     known = _known(options.output)
     real = {

@@ -148,8 +148,10 @@ def _of_node(node: ast.AST) -> Iterator[tuple[ast.AST, str, Change, Change]]:
             if node.value > 0:
                 yield node, "off by one", *_attribute(node, "value", node.value - 1)
     elif isinstance(node, ast.BoolOp):
+        neutral = ast.Constant(isinstance(node.op, ast.And))  # one condition alone is no valid tree
         for at in range(len(node.values)):
-            yield node, "dropped condition", *_attribute(node, "values", node.values[:at] + node.values[at + 1 :])
+            rest = node.values[:at] + node.values[at + 1 :]
+            yield node, "dropped condition", *_attribute(node, "values", rest if len(rest) > 1 else [neutral, *rest])
         other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
         yield node, "and for or", *_attribute(node, "op", other)
     elif isinstance(node, ast.If):

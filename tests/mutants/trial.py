@@ -73,10 +73,12 @@ PASSES_OF = {
     "finite": ("recognize-attention",),
     "remove_dead_nodes": ("remove-dead-nodes",),
     "matching": ("simplify", "fold-affine"),
-    "constants": ("fold-constants", "cse", "compose-transposes"),
+    "constants": ("fold-constants", "cse", "fold-constants,cse", "compose-transposes"),
     "effects": ("cse", "fold-constants", "remove-dead-nodes"),
 }
-"""The files that are mutated, and the passes that show it."""
+"""The files that are mutated, and the passes, or pipelines, that show it."""
+NEAR = ("channels", "constants", "control-flow", "more", "recognize")
+"""Files of cases that are no pass's lit file."""
 
 
 @dataclass
