@@ -91,8 +91,12 @@ class GeluPattern(SxPattern[MulOp]):
                 continue
             if not dtype_of(x).is_float or not same_type(x, op.results[0]):
                 return rewriter.decline("the factors broadcast x to another shape")
-            made: Operation = GeluOp.make(x, approximate=approximate)
-            return rewriter.replace(op, made)
+            made = self.made(x, approximate)
+            return None if made is None else rewriter.replace(op, made)
+
+    def made(self, x: SSAValue, approximate: str) -> Operation | None:
+        """What stands for the chain; None where it is to stay."""
+        return GeluOp.make(x, approximate=approximate)
 
 
 def _kind(inner: SSAValue, x: SSAValue) -> str | None:

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from sardonyx.backends.llvm.copies import located_copy
 from sardonyx.backends.llvm.dequantized import rewrite_dequantized
+from sardonyx.backends.llvm.gelu_sums import GeluSumsPass, has_erf
 from sardonyx.backends.llvm.lowering.winograd import FAST
 from sardonyx.backends.llvm.moved_constants import MoveConstantsPass, moves_constants
 from sardonyx.dialects.sx.conv import ConvOp
@@ -19,6 +20,7 @@ from sardonyx.passes.pipeline import PassManager
 
 PASSES = (
     MoveConstantsPass(),
+    GeluSumsPass(),
     FoldAffinePass(make_gemm=False),
     DecomposeBatchNormPass(),
     ChannelsLastPass(),
@@ -31,7 +33,7 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
     With `fast_conv` all convolutions bear the attribute `FAST`.
     """
     interesting = any(isinstance(op, ConvOp | BatchNormOp | PoolOp | DequantizeLinearOp) for op in module.walk())
-    if not interesting and not moves_constants(module):
+    if not interesting and not has_erf(module) and not moves_constants(module):
         return module
     copy = located_copy(module)
     rewrite_dequantized(copy)

@@ -14,6 +14,9 @@ from sardonyx.dialects.dtypes import DType, float64
 from sardonyx.dialects.sx import activation
 from sardonyx.dialects.sx.support import float_attr
 
+AS_A_SUM = "as_a_sum"
+"""Of a gelu in float32 that is to be as exact as `x/2 (1 + erf(x / sqrt(2)))`, and no more."""
+
 for _op, _name in {
     activation.SigmoidOp: "sigmoid",
     activation.TanhOp: "tanh",
@@ -100,7 +103,7 @@ def _softsign(b: Body, op: Any, x: SSAValue) -> SSAValue:
 @scalar(activation.GeluOp)
 def _gelu(b: Body, op: Any, x: SSAValue) -> SSAValue:
     if op.attr("approximate") != "tanh":
-        return b.math("gelu", x.type, x)
+        return b.math("gelu_sum" if AS_A_SUM in op.attributes else "gelu", x.type, x)
     dtype = computed_in(op.input)
     square = b.arithmetic("mul", dtype, x, x)
     # (1 + tanh u) / 2 is sigmoid(2u), which loses no digits where tanh is near -1.
