@@ -22,7 +22,8 @@ from sardonyx.backends.llvm.registries import EMITTERS, LOWERINGS, SCALARS
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import CompiledGraph, link
 from sardonyx.backends.llvm.runtime.phases import phase
-from sardonyx.backends.llvm.runtime.program_cache import load_program, program_key, store_program
+from sardonyx.backends.llvm.runtime.program_cache import load_program, store_program
+from sardonyx.backends.llvm.runtime.program_key import program_key
 
 if TYPE_CHECKING:
     from sardonyx.backends.llvm.fallback import HybridGraph

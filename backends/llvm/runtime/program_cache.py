@@ -1,43 +1,32 @@
 """The cache of whole programs: what a graph was compiled to, with the constants that were packed for it.
 
-The name of a program is the hash of the graph's text with its locations, the contents of its weights, the target, the
-options, and the versions of this package's source files, LLVM and llvmlite; so a second process compiles and packs
-nothing. A file is a line of format, a header in JSON, the object code, and the constants, which begin at cache lines
-and are mapped, not read. Constants that are weights of the graph as they stand are not kept. A file that is damaged is
-noticed by its checksums and made anew.
+The name of a program (`program_key.py`) follows from the graph, its weights and all else that decides what it becomes;
+so a second process compiles and packs nothing. A file is a line of format, a header in JSON, the object code, and the
+constants, which begin at cache lines and are mapped, not read. Constants that are weights of the graph as they stand
+are not kept. A file that is damaged is noticed by its checksums and made anew.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 import json
-import re
 import zlib
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.printer import Printer
 
 from sardonyx.backends.llvm.interface import EntrySizes, Failure, Port
 from sardonyx.backends.llvm.runtime import cache as object_cache
 from sardonyx.backends.llvm.runtime.cache import STATISTICS
 from sardonyx.backends.llvm.runtime.call import Program
-from sardonyx.dialects.attributes import ANONYMOUS
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
 from sardonyx.dialects.weights import Weight
 from sardonyx.dialects.weights_file import module_weights
 
-_DIMS = re.compile("#sx\\.dims<[^>]*>")
-_UNNAMED = re.compile(f'"{re.escape(ANONYMOUS)}[0-9]+"')
 FORMAT = b"sardonyx program 2\n"
 SUFFIX = ".program"
 LINE = 64
@@ -45,49 +34,6 @@ BLOCK = 1 << 12
 """How many bytes share a sum of their checksum."""
 LARGEST = 1 << 33
 """Programs with more bytes of constants are not kept."""
-
-
-@cache
-def _source_version() -> str:
-    """A hash of the names, sizes and times of this package's files: what they make may change with them."""
-    hasher = hashlib.sha256()
-    root = Path(__file__).parents[3]
-    for folder in ("dialects", "passes", "backends"):
-        for path in sorted((root / folder).rglob("*.py")):
-            status = path.stat()
-            hasher.update(f"{path.relative_to(root)} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return hasher.hexdigest()
-
-
-def program_key(module: ModuleOp, how: object) -> str | None:
-    """The name of the module's program; None where the cache is off or a weight's bytes are not here.
-
-    `how` is all else that decides what becomes of the module: target and options, by their `repr`.
-    """
-    if object_cache.folder() is None:
-        return None
-    hasher = hashlib.sha256()
-    versions = (*map(str, llvm.llvm_version_info), llvmlite.__version__, np.__version__, _source_version())
-    hasher.update(repr((how, versions)).encode())
-    stream = io.StringIO()
-    Printer(stream, print_debuginfo=True).print_op(module)
-    hasher.update(_renumbered(stream.getvalue()).encode(errors="surrogatepass"))
-    for key, weight in module_weights(module).items():
-        if weight is None:
-            return None
-        hasher.update(f"{key} {weight.digest()} ".encode(errors="surrogatepass"))
-    return hasher.hexdigest()
-
-
-def _renumbered(text: str) -> str:
-    """A module's text with the extents that nobody named numbered from 0 in their order: a process numbers them on from
-    graph to graph."""
-    numbers: dict[str, str] = {}
-
-    def renamed(name: re.Match[str]) -> str:
-        return numbers.setdefault(name.group(), f'"?{len(numbers)}"')
-
-    return _DIMS.sub(lambda dims: _UNNAMED.sub(renamed, dims.group()), text)
 
 
 def load_program(key: str, module: ModuleOp) -> tuple[Program, list[bytes]] | None:

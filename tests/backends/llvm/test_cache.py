@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from ir_text import parse_module
 from plans import Builder
 from xdsl.dialects.builtin import ModuleOp
 
@@ -22,6 +26,7 @@ from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.runtime import cache, jit, objects
 from sardonyx.backends.llvm.runtime.objects import split, to_objects
 from sardonyx.backends.llvm.runtime.phases import Phase, phase, time_report
+from sardonyx.backends.llvm.runtime.program_key import program_key
 from sardonyx.dialects.dtypes import float32
 from sardonyx.dialects.kernel.ops import StoreOp
 from sardonyx.dialects.sx.constant import ConstantOp
@@ -91,6 +96,59 @@ def test_extents_that_nobody_named_have_other_numbers_each_time(
     feeds = [np.array(x, np.float32) for x in ([0, 1, 2, 0], [0, 0, 0, 4])]
     for program, wanted in ((first, [[[2, 4]], [[6]]]), (second, [[[2, 4]], [[6]]]), (other, [[[6]], [[2, 4]]])):
         assert [y.tolist() for y in program.run(feeds)] == wanted
+
+
+HIT = """
+import pickle, sys
+import numpy as np
+
+with open(sys.argv[1], "rb") as file:
+    graph = pickle.load(file)
+graph.finalize()
+made = "sardonyx.backends.llvm.build" in sys.modules
+room = "sardonyx.backends.llvm."
+heavy = [m for m in sys.modules if m.startswith((room + "lowering.", room + "codegen.emit", room + "prepare"))]
+print(made, len(heavy) > 0, np.asarray(graph.run([np.ones((3, 64), np.float32)])[1]).tobytes().hex())
+"""
+
+
+def test_a_process_that_finds_a_program_loads_nothing_that_makes_programs(tmp_path: Path) -> None:
+    (tmp_path / "net").write_bytes(pickle.dumps(ModelGraph(layers(), WeightStore())))
+    environment = {**os.environ, "SARDONYX_CACHE_DIR": str(tmp_path / "cache"), "SARDONYX_CACHE": "1"}
+    command = [sys.executable, "-c", HIT, str(tmp_path / "net")]
+    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    first, second = [run.stdout.split() for run in runs]
+    assert first[:2] == ["True", "True"] and second[:2] == ["False", "False"]
+    assert first[2] == second[2]
+
+
+def changed(text: str, before: str, after: str) -> ModuleOp:
+    assert before in text
+    return parse_module(text.replace(before, after, 1))
+
+
+STATED = """
+func.func @main(%x: tensor<?x4xf32, #sx.dims<"n", _>>) -> tensor<?x4xf32, #sx.dims<"n", _>> {
+  %c = sx.constant {value = dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32>} : () -> tensor<4xf32>
+  %a = sx.add %x, %c : (TYPE, tensor<4xf32>) -> TYPE loc("there")
+  %b = sx.celu %a {alpha = 0.0 : f32} : (TYPE) -> TYPE
+  %y = sx.sub %b, %a : (TYPE, TYPE) -> TYPE
+  func.return %y : TYPE
+}
+""".replace("TYPE", 'tensor<?x4xf32, #sx.dims<"n", _>>')
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("dense<[0.0,", "dense<[-0.0,"), ("alpha = 0.0 ", "alpha = -0.0 "), ('"there"', '"here"'),
+        ("sx.sub %b, %a", "sx.sub %a, %b"), ("sx.sub", "sx.mul"), ("%y :", "%a :"),
+    ],
+)  # fmt: skip
+def test_other_graphs_have_other_keys(before: str, after: str) -> None:
+    module = parse_module(STATED)
+    assert program_key(module, "") == program_key(parse_module(STATED), "") != program_key(module, "else")
+    assert program_key(changed(STATED, before, after), "") != program_key(module, "")
 
 
 def test_what_decides_the_code_decides_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
