@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import onnx
+from google.protobuf.message import Message
 from onnx import checker, shape_inference
 
 from sardonyx.backends.onnx.emit import Content
@@ -13,7 +14,7 @@ from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import SardonyxError
 
 MAX_FOLLOWED = 1 << 16
-"""Longer vectors are no shapes: what they hold is not followed."""
+"""Longer vectors are no shapes: what they hold is not followed. Longer lists in attributes are checked by type."""
 MAX_INSIDE = 4096
 """Initializers with more bytes, and those in files, are checked by type: their contents say nothing about the graph."""
 
@@ -37,9 +38,7 @@ def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None
     Raises:
         ModelCheckError: The checker or strict shape inference found a fault; the text is theirs.
     """
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
-    del copy.graph.initializer[:]
+    copy = _abridged(proto)
     inputs = {v.name for v in copy.graph.input}
     for tensor in proto.graph.initializer:
         content = contents.get(tensor.name)
@@ -71,6 +70,37 @@ def check_model(proto: onnx.ModelProto, contents: Mapping[str, Content]) -> None
     except (checker.ValidationError, shape_inference.InferenceError, RuntimeError, MemoryError) as error:
         text = " ".join(str(error).split())
         raise ModelCheckError(f"the exported model fails ONNX's check: {text}") from error
+
+
+def _abridged(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without initializers, and with the start only of long lists in attributes (the tables of trees)."""
+    copy = onnx.ModelProto()
+    _copy_fields(proto, copy, "graph")
+    _copy_fields(proto.graph, copy.graph, "node", "initializer")
+    for node in proto.graph.node:
+        target = copy.graph.node.add()
+        if all(len(a.ints) + len(a.floats) + len(a.strings) <= MAX_FOLLOWED for a in node.attribute):
+            target.CopyFrom(node)
+            continue
+        _copy_fields(node, target, "attribute")
+        for attribute in node.attribute:
+            made = target.attribute.add()
+            _copy_fields(attribute, made, "ints", "floats", "strings")
+            for name in ("ints", "floats", "strings"):
+                getattr(made, name).extend(getattr(attribute, name)[:MAX_FOLLOWED])
+    return copy
+
+
+def _copy_fields(source: Message, target: Message, *without: str) -> None:
+    for field, value in source.ListFields():
+        if field.name in without:
+            continue
+        if field.is_repeated:
+            getattr(target, field.name).extend(value)
+        elif isinstance(value, Message):
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            setattr(target, field.name, value)
 
 
 def _is_short(ty: onnx.TypeProto.Tensor) -> bool:

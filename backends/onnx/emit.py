@@ -90,7 +90,9 @@ class _Emitter:
         self.unnamed: dict[tuple[Block | None, Attribute], str] = {}
         """Constants that nobody named, by contents (and block, where they stay in it): equal ones are one
         initializer."""
-        self.graph = onnx.GraphProto(name=get_text(module, GRAPH_NAME) or "main_graph")
+        self.proto = onnx.ModelProto()
+        self.graph = self.proto.graph
+        self.graph.name = get_text(module, GRAPH_NAME) or "main_graph"
         self.domains = {"": opset}
         self.opaque: dict[str, int] = {}
         self.notes = Notes(module, opset, ir_version_for(opset))
@@ -113,10 +115,12 @@ class _Emitter:
             node = helper.make_node("Identity", [self.names[value]], [name], name=self.nodes.claim(name))
             graph.node.append(node)
         self._emit_outputs(graph)
-        proto = onnx.ModelProto(
-            ir_version=self.notes.ir_version, producer_name=producer, producer_version=producer_version
+        proto = self.proto
+        proto.ir_version, proto.producer_name, proto.producer_version = (
+            self.notes.ir_version,
+            producer,
+            producer_version,
         )
-        proto.graph.CopyFrom(graph)
         for domain in state_training(self.module, self.opset, proto):
             domains.setdefault(domain, metadata.domain_version(self.module, domain))
         for domain in sorted(domains):

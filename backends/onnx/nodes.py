@@ -16,6 +16,7 @@ from xdsl.ir import Region, SSAValue
 from sardonyx.backends.onnx.contrib import CONTRIB, contrib_schema
 from sardonyx.backends.onnx.options import MAX_OPSET
 from sardonyx.backends.onnx.tensors import tensor_from_array, type_text
+from sardonyx.backends.onnx.wire import put_floats, put_ints
 from sardonyx.dialects.attributes import WeightAttr
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dtypes import DType
@@ -148,10 +149,10 @@ def make_attribute(name: str, value: Any, kind: Any) -> onnx.AttributeProto:
         proto.type, proto.s = onnx.AttributeProto.STRING, str(value).encode()
     elif kind == AttrType.INTS:
         proto.type = onnx.AttributeProto.INTS
-        proto.ints.extend(value.reshape(-1).tolist() if isinstance(value, np.ndarray) else (int(v) for v in value))
+        put_ints(proto, value if isinstance(value, np.ndarray) else np.array([int(v) for v in value], np.int64))
     elif kind == AttrType.FLOATS:
         proto.type = onnx.AttributeProto.FLOATS
-        proto.floats.extend(np.asarray(value, np.float32).reshape(-1).tolist())
+        put_floats(proto, np.asarray(value, np.float32))
     elif kind == AttrType.STRINGS:
         proto.type = onnx.AttributeProto.STRINGS
         proto.strings.extend(str(v).encode() for v in value)

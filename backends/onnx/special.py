@@ -18,6 +18,7 @@ from sardonyx.backends.onnx.nodes import (
     put_attribute,
     schema_of,
 )
+from sardonyx.backends.onnx.wire import put_choices
 from sardonyx.dialects.attributes import dims_of, dtype_of, static_shape
 from sardonyx.dialects.base import OnnxForm, SxOp
 from sardonyx.dialects.dims import Proof, divides
@@ -110,7 +111,7 @@ def _tree_attributes(op: SxOp, form: OnnxForm, schema: defs.OpSchema, opset: int
         array = table_of(attr)
         if prop == "nodes_modes" and form.name != "TreeEnsemble":
             made = node.attributes[prop] = onnx.AttributeProto(name=prop, type=onnx.AttributeProto.STRINGS)
-            made.strings.extend(map(_MODE_NAMES.__getitem__, array.reshape(-1).tolist()))
+            put_choices(made, _MODE_NAMES, array)
             continue
         if array.dtype == np.float64 and form.name != "TreeEnsemble":
             prop += "_as_tensor"

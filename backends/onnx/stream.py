@@ -15,6 +15,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.tensors import fill, raw_view, stored_size
+from sardonyx.backends.onnx.wire import key
 
 GRAPH, INITIALIZER, RAW_DATA = 7, 5, 9
 """Numbers of fields: of ModelProto, GraphProto and TensorProto."""
@@ -32,10 +33,10 @@ def write_inside(skeleton: Skeleton, out: BinaryIO) -> None:
     before, after = _split(skeleton.proto, GRAPH)
     first, last = _split(graph, INITIALIZER)
     sizes = [_tensor_size(skeleton, tensor) for tensor in graph.initializer]
-    total = len(first) + len(last) + sum(len(_key(INITIALIZER, size)) + size for size in sizes)
-    out.write(before + _key(GRAPH, total) + first)
+    total = len(first) + len(last) + sum(len(key(INITIALIZER, size)) + size for size in sizes)
+    out.write(before + key(GRAPH, total) + first)
     for tensor, size in zip(graph.initializer, sizes, strict=True):
-        out.write(_key(INITIALIZER, size))
+        out.write(key(INITIALIZER, size))
         for piece in _tensor(skeleton, tensor):
             out.write(piece)
     out.write(last + after)
@@ -48,7 +49,7 @@ def _tensor_size(skeleton: Skeleton, tensor: onnx.TensorProto) -> int:
     if content.dtype.kind in "sO":
         return _filled(tensor, content).ByteSize()
     size = stored_size(content)
-    return tensor.ByteSize() + len(_key(RAW_DATA, size)) + size
+    return tensor.ByteSize() + len(key(RAW_DATA, size)) + size
 
 
 def _tensor(skeleton: Skeleton, tensor: onnx.TensorProto) -> Iterator[bytes | memoryview]:
@@ -61,7 +62,7 @@ def _tensor(skeleton: Skeleton, tensor: onnx.TensorProto) -> Iterator[bytes | me
         return
     before, after = _split(tensor, RAW_DATA)
     view = raw_view(content)
-    yield before + _key(RAW_DATA, len(view))
+    yield before + key(RAW_DATA, len(view))
     for start in range(0, len(view), CHUNK):
         yield view[start : start + CHUNK]
     yield after
@@ -90,17 +91,3 @@ def _split(message: Message, number: int) -> tuple[bytes, bytes]:
             setattr(part, field.name, value)
     before, after = (part.SerializeToString(deterministic=True) for part in parts)
     return before, after
-
-
-def _key(number: int, size: int) -> bytes:
-    """The key and the length of a field whose length is stated."""
-    return _varint(number << 3 | 2) + _varint(size)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

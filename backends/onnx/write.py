@@ -90,7 +90,9 @@ def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
             hint="save_as_external_data=True writes them beside the model",
         )
     if not external or not any(is_weight(content) for content in skeleton.contents.values()):
-        if can_stream(skeleton):
+        if not skeleton.contents:
+            write_whole(path, skeleton.proto.SerializeToString(deterministic=True))
+        elif can_stream(skeleton):
             write_files([(path, lambda file: write_inside(skeleton, file))])
         else:
             write_whole(path, whole_proto(skeleton).SerializeToString(deterministic=True))
