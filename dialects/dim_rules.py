@@ -241,6 +241,7 @@ def extremum(fn: str, dims: tuple[Dim, ...]) -> Dim:
 def broadcast(dims: Iterable[DimLike]) -> Dim:
     """The extent that NumPy's broadcasting gives; see `Dim.broadcast`."""
     args = {arg for arg in _flatten("broadcast", dims) if arg.static_value != 1}
+    args = {arg for arg in args if not _is_cut(arg, args)}
     # What cannot be 1 is the result, whatever the others are (they must be equal to it, or 1).
     certain = {arg for arg in args if arg.is_static or at_least(arg, 2)}
     values = sorted(arg.static_value for arg in certain if arg.static_value is not None)
@@ -252,6 +253,15 @@ def broadcast(dims: Iterable[DimLike]) -> Dim:
     if len(args) < 2:
         return args.pop() if args else constant(1)
     return _call("broadcast", tuple(sorted(args, key=str)))
+
+
+def _is_cut(arg: Dim, others: set[Dim]) -> bool:
+    """Whether it is `min(n, d)` of one of the others, d, and an n of at least 1: then it equals d, or is 1, or does not
+    broadcast with it. Rows of a table up to a length are such, that are added to something of this length."""
+    call = single_atom(arg)
+    if not isinstance(call, Call) or call.fn != "min":
+        return False
+    return any(d in others and all(n == d or at_least(n, 1) for n in call.args) for d in call.args)
 
 
 def broadcast_error(values: Sequence[int]) -> InvalidArgumentError:

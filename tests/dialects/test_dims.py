@@ -101,6 +101,9 @@ CANONICAL = [
     ("broadcast(b, broadcast(a, 1))", "broadcast(a, b)"),
     ("broadcast(c, broadcast(b, a))", "broadcast(a, b, c)"),
     ("broadcast(a + 2, b)", "a + 2"),
+    ("broadcast(min(64, a), a)", "a"),
+    ("broadcast(min(64, a, b + 1), b, a)", "broadcast(a, b)"),
+    ("broadcast(min(a, b), a)", "broadcast(a, min(a, b))"),
     # nesting and operands
     ("2*(h floordiv s)", "2*(h floordiv s)"),
     ("-(h floordiv s)", "-(h floordiv s)"),
