@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from sardonyx.backends.llvm.ranks import RankedGraph
 
 CUSTOM = "sx.custom"
+PYTHONS = (CUSTOM, "sx.zip_map", "sx.dict_vectorizer", "sx.cast_map")
+"""The ops of which some are Python's by their nature; `fallback.py` tells."""
 
 
 @contextmanager
@@ -51,8 +53,8 @@ def compile_module(
 
     Where the rank of a tensor is not known, it is compiled when a run tells it (`RankedGraph`). With `fallback`, ops
     that have no native form run by the reference; a graph that has such ops is a `HybridGraph`, whose `fallbacks` name
-    them. So is one with custom operators whose kernels are Python's. `fast_conv` allows convolutions that are less
-    exact (see `lowering/winograd.py`).
+    them. So is one with custom operators whose kernels are Python's, or with maps. `fast_conv` allows convolutions that
+    are less exact (see `lowering/winograd.py`).
 
     Raises:
         UnsupportedError: An op has no native form; the error names the node.
@@ -81,12 +83,12 @@ def _compile_ranked(module: ModuleOp, fallback: bool, fast_conv: bool) -> Compil
             refused = find_fallbacks(module)
         if refused:
             return HybridGraph(module, refused, compile_part)
-    if any(op.name == CUSTOM for op in module.walk()):
-        from sardonyx.backends.llvm.fallback import HybridGraph, python_kernels
+    if any(op.name in PYTHONS for op in module.walk()):
+        from sardonyx.backends.llvm.fallback import HybridGraph, python_ops
 
-        kernels = python_kernels(module)
-        if kernels:
-            return HybridGraph(module, kernels, compile_part, strict=True)
+        python = python_ops(module)
+        if python:
+            return HybridGraph(module, python, compile_part, strict=True)
     return compile_part(module)
 
 

@@ -1,4 +1,5 @@
-"""Graphs with ops that have no native form, where the user asked for the reference to run those (`fallback=True`).
+"""Graphs with ops that have no native form: those that the user asked the reference to run (`fallback=True`), and those
+that are Python's by their nature, which are custom operators with a kernel in Python, and what makes or takes maps.
 
 The graph is cut into stretches of native ops, each compiled as a graph of its own, and single ops that are evaluated.
 Nothing falls back silently: `HybridGraph.fallbacks` lists the ops with their locations and the reason.
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnrankedTensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.lowering.graph import first_refused, is_held, lower_graph
@@ -25,7 +26,7 @@ from sardonyx.dialects.evaluate import EvalContext, evaluate_op
 from sardonyx.dialects.module import create_module, input_names, main_function, output_names, return_op, set_outputs
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.custom import CustomOp
-from sardonyx.dialects.types import captures, is_tensor
+from sardonyx.dialects.types import MapType, OptionalType, SequenceType, captures, is_tensor
 from sardonyx.errors import InvalidArgumentError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
@@ -59,8 +60,9 @@ def find_fallbacks(module: ModuleOp) -> dict[Operation, str]:
     return refused
 
 
-def python_kernels(module: ModuleOp) -> dict[Operation, str]:
-    """The custom operators whose kernels are Python's, and ops with such a one in a region, with the reason.
+def python_ops(module: ModuleOp) -> dict[Operation, str]:
+    """The ops that are Python's by their nature, with the reason: custom operators whose kernels are Python's, ops with
+    such a one in a region, and those that make or take maps, which are dicts.
 
     Raises:
         UnsupportedError: Another op has no native form; the error names the node.
@@ -70,6 +72,8 @@ def python_kernels(module: ModuleOp) -> dict[Operation, str]:
         for inner in op.walk():
             if isinstance(inner, CustomOp) and inner.native_refusal is not None:
                 found.setdefault(op, inner.native_refusal)
+        if has_map(op) and not op.regions:
+            found.setdefault(op, "maps are Python's dicts, which the reference makes and reads")
     if not found:
         return found
     for op in main_function(module).body.block.ops:
@@ -82,6 +86,17 @@ def python_kernels(module: ModuleOp) -> dict[Operation, str]:
                 location=locations.describe(refused[0].location),
             )
     return found
+
+
+def has_map(op: Operation) -> bool:
+    """Whether the op makes or takes a map, or a list of maps."""
+    return any(_holds_map(v.type) for v in (*op.operands, *op.results))
+
+
+def _holds_map(ty: Attribute) -> bool:
+    while isinstance(ty, SequenceType | OptionalType):
+        ty = ty.element
+    return isinstance(ty, MapType)
 
 
 @dataclass

@@ -33,7 +33,7 @@ from sardonyx.backends.llvm.codegen.targets import NAMED, resolve_target
 from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.compile import no_collection
 from sardonyx.backends.llvm.copies import with_explicit_state
-from sardonyx.backends.llvm.fallback import python_kernels
+from sardonyx.backends.llvm.fallback import has_map, python_ops
 from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import constant_arrays
@@ -129,10 +129,13 @@ def compile_to(
     texts: list[str] = []
     weights = _Weights()
     prepared = with_explicit_state(module)
-    for op in python_kernels(prepared):
+    for op in python_ops(prepared):
+        made_of_maps = has_map(op)
         raise UnsupportedError(
-            "a kernel that is Python's cannot run without Python",
-            hint="give the custom operator a lowering to native code",
+            "C has no maps" if made_of_maps else "a kernel that is Python's cannot run without Python",
+            hint="take the node's tensor as the output instead (`sardonyx-opt`'s extract, or the exporter's option)"
+            if made_of_maps
+            else "give the custom operator a lowering to native code",
             op=op.name,
             location=locations.describe(op.location),
         )

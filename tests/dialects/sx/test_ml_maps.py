@@ -80,6 +80,30 @@ def test_cast_map(cast: str, dtype: int) -> None:
         OnnxModel.from_proto(proto).compile().evaluate([x])
 
 
+def test_maps_are_made_and_read_at_the_edges_of_native_code() -> None:
+    """`finalize()` takes them without being asked for the reference: only what makes and reads dicts is Python's."""
+    scaled = helper.make_node("Mul", ["x", "x"], ["s"], name="square")
+    zipped = helper.make_node("ZipMap", ["s"], ["y"], domain="ai.onnx.ml", name="zip", classlabels_int64s=[5, 7, 9])
+    made = map_info("y", T.INT64, T.FLOAT, True)
+    proto = model([scaled, zipped], [info("x", ["n", 3])], [made], domains={"ai.onnx.ml": 1}, ir_version=8, opset=15)
+    graph = OnnxModel.from_proto(proto).compile()
+    graph.finalize()
+    assert [(f.op, f.location) for f in graph.fallbacks] == [("sx.zip_map", "node 'zip'")]
+    assert graph.run([X])[0] == run(proto, X) == graph.run({"x": X})[0]
+    assert graph.run([X[:0]]) == [[]]
+
+    read = helper.make_node("DictVectorizer", ["x"], ["v"], domain="ai.onnx.ml", name="read", int64_vocabulary=[3, 1])
+    squared = helper.make_node("Mul", ["v", "v"], ["y"], name="square")
+    given, out = map_info("x", T.INT64, T.FLOAT), info("y", [1, 2])
+    proto = model([read, squared], [given], [out], domains={"ai.onnx.ml": 1}, ir_version=8, opset=15)
+    graph = OnnxModel.from_proto(proto).compile()
+    graph.finalize()
+    assert [f.op for f in graph.fallbacks] == ["sx.dict_vectorizer"]
+    np.testing.assert_array_equal(np.asarray(graph.run([{3: -2.0, 9: 1.0}])[0]), [[4, 0]])
+    with pytest.raises(sx.InvalidArgumentError, match="is a dict"):
+        graph.run([[1, 2]])
+
+
 def test_maps_in_text_and_as_inputs() -> None:
     given, made = map_info("x", T.INT64, T.FLOAT), info("y", [1, 1])
     graph = OnnxModel.from_proto(one("DictVectorizer", given, made, int64_vocabulary=[3])).compile()
@@ -91,5 +115,3 @@ def test_maps_in_text_and_as_inputs() -> None:
     again.verify()
     with pytest.raises(sx.InvalidArgumentError, match=r"is a dict \(map\(int64, float32\)\), not list"):
         graph.evaluate([[1, 2]])
-    with pytest.raises(sx.UnsupportedError, match="map"):
-        graph.finalize()
