@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.sx.activation import GeluOp, TanhOp
-from sardonyx.dialects.sx.binary import AddOp, DivOp, MulOp
+from sardonyx.dialects.sx.binary import AddOp, DivOp, MulOp, PowOp
 from sardonyx.dialects.sx.unary import ErfOp
 from sardonyx.passes.base import PassRun, Promise, SxPass, reassociates
 from sardonyx.passes.driver import RewriteDriver, SxPattern, SxRewriter
@@ -30,6 +30,16 @@ def factors_of(value: SSAValue, root: bool = True) -> list[SSAValue]:
     if op is None or not (root or has_one_use(value)):
         return [value]
     return [factor for operand in op.operands for factor in factors_of(operand, root=False)][:MAX_FACTORS]
+
+
+def _powers_as_factors(factors: list[SSAValue]) -> list[SSAValue]:
+    """The factors with `x ** 2` and `x ** 3` as x two and three times, where nobody else reads the power."""
+    out: list[SSAValue] = []
+    for factor in factors:
+        power = defined_by(factor, PowOp)
+        number = None if power is None or not has_one_use(factor) else constant_number(power.operands[1])
+        out += [power.operands[0]] * int(number) if power is not None and number in (2, 3) else [factor]
+    return out
 
 
 def is_near(value: SSAValue, number: float) -> bool:
@@ -84,8 +94,10 @@ class GeluPattern(SxPattern[MulOp]):
         rest = [f for f in factors if f not in halves]
         if len(halves) != 1 or len(rest) != 2:
             return
+        near = False
         for x, other in (rest, rest[::-1]):
             inner = plus_one(other)
+            near = near or (inner is not None and defined_by(inner, (ErfOp, TanhOp)) is not None)
             approximate = None if inner is None else _kind(inner, x)
             if approximate is None:
                 continue
@@ -93,6 +105,8 @@ class GeluPattern(SxPattern[MulOp]):
                 return rewriter.decline("the factors broadcast x to another shape")
             made = self.made(x, approximate)
             return None if made is None else rewriter.replace(op, made)
+        if near:
+            rewriter.decline("what the erf or tanh is of is another function of x, or has other constants")
 
     def made(self, x: SSAValue, approximate: str) -> Operation | None:
         """What stands for the chain; None where it is to stay."""
@@ -107,19 +121,30 @@ def _kind(inner: SSAValue, x: SSAValue) -> str | None:
         fits = scaled is not None and scaled[0] is x and _close(scaled[1], math.sqrt(0.5), x)
         return "none" if fits else None
     tanh = defined_by(inner, TanhOp)
-    scaled = None if tanh is None else split_constant(tanh.operands[0])
-    if scaled is None or not _close(scaled[1], math.sqrt(2 / math.pi), x):
-        return None
-    total = defined_by(scaled[0], AddOp)
-    if total is None:
-        return None
-    a, b = total.operands
-    cubic = b if a is x else a if b is x else None
-    if cubic is None:
-        return None
-    factors = factors_of(cubic)
+    return "tanh" if tanh is not None and _is_cubic(tanh.operands[0], x) else None
+
+
+def _is_cubic(value: SSAValue, x: SSAValue) -> bool:
+    """Whether it is `c * (x + 0.044715 * x³)`, or `x * c * (1 + 0.044715 * x²)`, with c = sqrt(2 / pi)."""
+    scaled = split_constant(value)
+    total = None if scaled is None else defined_by(scaled[0], AddOp)
+    if scaled is not None and total is not None and _close(scaled[1], math.sqrt(2 / math.pi), x):
+        a, b = total.operands
+        return (a is x and _is_power(b, x, 3)) or (b is x and _is_power(a, x, 3))
+    factors = factors_of(value)
+    sums = [(f, plus_one(f)) for f in factors]
+    rest = [f for f, square in sums if square is None]
+    squares = [square for _, square in sums if square is not None]
+    if len(squares) != 1 or len(rest) != 2 or not _is_power(squares[0], x, 2):
+        return False
+    return any(a is x and is_near(b, math.sqrt(2 / math.pi)) for a, b in (rest, rest[::-1]))
+
+
+def _is_power(value: SSAValue, x: SSAValue, power: int) -> bool:
+    """Whether it is `0.044715 * x ** power`, the power stated or multiplied out."""
+    factors = _powers_as_factors(factors_of(value))
     numbers = [f for f in factors if is_near(f, 0.044715)]
-    return "tanh" if len(numbers) == 1 and len(factors) == 4 and factors.count(x) == 3 else None
+    return len(numbers) == 1 and len(factors) == power + 1 and factors.count(x) == power
 
 
 @dataclass(frozen=True)
@@ -131,7 +156,7 @@ class RecognizeGeluPass(SxPass):
     1. `x * 1/2 * (1 + erf(x / sqrt(2)))`, its factors and sums in any order, the division as a product or not, is
        `gelu(x)`.
     2. `x * 1/2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)))`, likewise, is `gelu(x)` with
-       `approximate = "tanh"`.
+       `approximate = "tanh"`; the cube may be stated as a power, and an x be taken out of the sum.
     3. Constants are those of the dtype, off by a few roundings at most.
     4. Not: where something in between is read elsewhere, or where x is broadcast.
 

@@ -37,6 +37,48 @@ func.func @tanh(%x: tensor<5xf32>) -> tensor<5xf32> {
   func.return %8 : tensor<5xf32>
 }
 
+// Case 2: the cube is a power.
+// CHECK-LABEL: func.func @cube
+// CHECK-NEXT:  %{{.*}} = sx.gelu %x {approximate = "tanh"}
+// CHECK-NEXT:  return
+func.func @cube(%x: tensor<5xf32>) -> tensor<5xf32> {
+  %h = sx.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %one = sx.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %three = sx.constant {value = dense<3.0> : tensor<f32>} : () -> tensor<f32>
+  %c = sx.constant {value = dense<0.044715> : tensor<f32>} : () -> tensor<f32>
+  %s = sx.constant {value = dense<0.7978846> : tensor<f32>} : () -> tensor<f32>
+  %1 = sx.pow %x, %three : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %2 = sx.mul %1, %c : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %3 = sx.add %x, %2 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  %4 = sx.mul %3, %s : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %5 = sx.tanh %4 : (tensor<5xf32>) -> tensor<5xf32>
+  %6 = sx.add %5, %one : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %7 = sx.mul %x, %h : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %8 = sx.mul %7, %6 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  func.return %8 : tensor<5xf32>
+}
+
+// Case 2: an x is taken out of the sum.
+// CHECK-LABEL: func.func @outside
+// CHECK-NEXT:  %{{.*}} = sx.gelu %x {approximate = "tanh"}
+// CHECK-NEXT:  return
+func.func @outside(%x: tensor<5xf32>) -> tensor<5xf32> {
+  %h = sx.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %one = sx.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %c = sx.constant {value = dense<0.044715> : tensor<f32>} : () -> tensor<f32>
+  %s = sx.constant {value = dense<0.7978846> : tensor<f32>} : () -> tensor<f32>
+  %0 = sx.mul %x, %x : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  %1 = sx.mul %0, %c : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %2 = sx.add %1, %one : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %3 = sx.mul %x, %s : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %4 = sx.mul %3, %2 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  %5 = sx.tanh %4 : (tensor<5xf32>) -> tensor<5xf32>
+  %6 = sx.add %5, %one : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %7 = sx.mul %x, %h : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
+  %8 = sx.mul %7, %6 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  func.return %8 : tensor<5xf32>
+}
+
 // Case 4: the sum is an output, too.
 // CHECK-LABEL: func.func @read
 // CHECK-NOT:   sx.gelu
