@@ -111,6 +111,21 @@ def describe(location: LocationAttr | None) -> str | None:
     return f"node '{name}'" if name else None
 
 
+def node_location(node: str, outputs: Iterable[str]) -> LocationAttr:
+    """The location of an op made from a node of this name with these outputs (read by `node_name`, `value_names`)."""
+    named = list(outputs)
+    while named and not named[-1]:
+        named.pop()
+    node = node or next((n for n in named if n), "")
+    if not node:
+        return UnknownLoc()
+    if not named or named == [node]:
+        return name_location(node)
+    parts = [name_location(n) if n else UnknownLoc() for n in named]
+    child = parts[0] if len(parts) == 1 else FusedLoc(ArrayAttr(parts), NoneAttr())
+    return NameLoc(StringAttr(node), child)
+
+
 def node_name(location: LocationAttr | None) -> str | None:
     """The name of the node that the op comes from, if it comes from one."""
     return None if location is None else next(names(location), None)
@@ -129,8 +144,8 @@ def value_names(location: LocationAttr | None, count: int) -> list[str | None]:
             at = at.location
         elif isinstance(at, CallSiteLoc):
             at = at.callee
-        elif isinstance(at, FusedLoc):  # several ops became one: it computes what the last one did
-            at = _parts(at)[-1]
+        elif isinstance(at, FusedLoc):  # several ops became one: it computes what the first of them did
+            at = _parts(at)[0]
         else:
             return [name, *([None] * (count - 1))][:count]
 

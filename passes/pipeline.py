@@ -48,7 +48,7 @@ DEFAULT_PIPELINE = (
 
 SIMPLIFY_PIPELINE = (
     f"{DEFAULT_PIPELINE},recognize-norms,recognize-gelu,fold-affine,simplify,fold-constants,cse,"
-    "compose-transposes,fold-constants,join-reshapes,remove-dead-nodes"
+    "compose-transposes,fold-constants,join-reshapes,join-slices,remove-dead-nodes"
 )
 """The default pipeline, composite forms as one op, and scales and batch norms folded into weights (which reassociates):
 as few ops as can be."""

@@ -59,6 +59,7 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.join_reshapes:JoinReshapesPass",
         "state two ops that only change the shape as one reshape",
     ),
+    "join-slices": ("sardonyx.passes.join_slices:JoinSlicesPass", "state the slices that make up a value as one split"),
     "explicit-state": (
         "sardonyx.passes.explicit_state:ExplicitStatePass",
         "buffers that outlive a run become inputs and outputs",

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import ArrayAttr, FusedLoc, LocationAttr, NameLoc, NoneAttr, StringAttr, UnknownLoc
-
-from sardonyx.dialects import locations
-from sardonyx.dialects.locations import node_name as node_name, value_names as value_names
+from sardonyx.dialects.locations import (
+    node_location as node_location,
+    node_name as node_name,
+    value_names as value_names,
+)
 
 
 class NameSpace:
@@ -47,18 +48,3 @@ class NameSpace:
         name = f"{stem}_{number}"
         self._taken.add(name)
         return name
-
-
-def node_location(node: str, outputs: Iterable[str]) -> LocationAttr:
-    """The location of an op made from a node of this name with these outputs (read by `node_name`, `value_names`)."""
-    named = list(outputs)
-    while named and not named[-1]:
-        named.pop()
-    node = node or next((n for n in named if n), "")
-    if not node:
-        return UnknownLoc()
-    if not named or named == [node]:
-        return locations.name_location(node)
-    parts = [locations.name_location(n) if n else UnknownLoc() for n in named]
-    child = parts[0] if len(parts) == 1 else FusedLoc(ArrayAttr(parts), NoneAttr())
-    return NameLoc(StringAttr(node), child)

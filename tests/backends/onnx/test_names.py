@@ -46,9 +46,10 @@ def test_a_location_holds_the_names_of_node_and_outputs(node_, outputs, names):
     assert value_names(wrapped, len(names)) == names and node_name(wrapped) == node_name(location)
 
 
-def test_a_fused_location_names_the_value_that_it_computes_last():
-    fused = locations.fuse([node_location("conv", ["c"]), node_location("bn", ["b"])])
-    assert value_names(fused, 1) == ["b"]
+def test_a_fused_location_names_the_value_that_its_first_part_computes():
+    """So passes merge them: what the new op computes, then what it takes up."""
+    fused = locations.fuse([node_location("bn", ["b"]), node_location("conv", ["c"])])
+    assert (node_name(fused), value_names(fused, 1)) == ("bn", ["b"])
 
 
 @pytest.mark.parametrize("location", [UnknownLoc(), FileLineColLoc(StringAttr("m.py"), IntAttr(3), IntAttr(0)), None])
