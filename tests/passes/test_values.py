@@ -26,7 +26,8 @@ from sardonyx.passes.pipeline import DEFAULT_PIPELINE, PassManager, snapshot
 LIT = Path(__file__).parents[1] / "lit" / "passes"
 FILES = sorted(p for p in LIT.glob("*.mlir") if p.name != "regions.mlir")
 PIPELINES = ["infer-types", "simplify", "fold-constants", "cse", "compose-transposes", "remove-dead-nodes",
-             "fold-affine", "decompose-batch-norm", "channels-last", "join-reshapes", "join-slices", DEFAULT_PIPELINE]  # fmt: skip
+             "fold-affine", "decompose-batch-norm", "channels-last", "join-reshapes", "join-slices",
+             DEFAULT_PIPELINE]  # fmt: skip
 MADE_TO_HELP = {"sx.constant", "sx.transpose", "sx.squeeze", "sx.unsqueeze", "sx.gather", "sx.shape", "sx.reshape"}
 """Ops that passes make and that the user did not write."""
 INSTEAD = {
