@@ -493,5 +493,6 @@ class _Checker:
 def _borrowed(source: Plan, model: Plan, theirs: Sequence[str], ours: Sequence[str]) -> set[str]:
     """The hashes of the source's values that the model's other nodes read, or that it gives."""
     known = set(theirs)
-    read = {ours[r] for s in model.steps if not all(ours[m] in known for m in s.makes) for r in s.reads}
+    others = [s for s in model.steps if not all(ours[m] in known for m in s.makes)]
+    read = {ours[n] for s in others for n in (*s.reads, *s.computed)}
     return (read | {ours[n] for n in model.outputs.values()}) & known

@@ -64,6 +64,20 @@ def test_nodes_put_in_that_change_nothing_are_not_blamed(hold: Callable[..., Ver
     assert (found.node, found.missing) == ("join", "join") and "order" in found.why
 
 
+def test_what_the_source_made_of_constants_is_there_for_other_nodes(hold: Callable[..., Verification]) -> None:
+    def net(front: list[onnx.NodeProto]) -> onnx.ModelProto:
+        weights = {
+            "w": np.ones((8, 8), np.float32),
+            "half": np.array(0.5, np.float32),
+            "one": np.array(1.0, np.float32),
+        }
+        nodes = [node("Mul", ["w", "half"], ["m"], "scaled"), *front, node("MatMul", ["z", "m"], ["y"], "product")]
+        return model(nodes, ["batch", 8], **weights)
+
+    same = [node("Identity", ["x"], ["z"])]
+    assert hold(net(same), net([node("Mul", ["x", "one"], ["z"], "one_times")])).ok
+
+
 def test_of_two_faults_the_first_is_named(hold: Callable[..., Verification]) -> None:
     def later(graph: onnx.GraphProto) -> None:
         graph.node[-2].attribute[0].i = 1  # softmax
