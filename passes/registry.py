@@ -70,7 +70,7 @@ _OURS: dict[str, tuple[str, str]] = {
     ),
     "recognize-norms": (
         "sardonyx.passes.recognize_norms:RecognizeNormsPass",
-        "state layer, RMS and instance normalisations as one op each",
+        "state layer, RMS, instance and group normalisations as one op each",
     ),
     "recognize-attention": (
         "sardonyx.passes.recognize_attention:RecognizeAttentionPass",
@@ -188,7 +188,7 @@ def get(name: str) -> type[ModulePass]:
         upstream = _upstream()
         factory = upstream.get(name.removeprefix(UPSTREAM))
         if factory is None:
-            raise unknown("pass", name, [*own_entries(), *upstream], "see --list-passes")
+            raise unknown("pass", name, [*own_entries(), *upstream], "see sardonyx-opt --list-passes")
         entry = PassEntry(name, "xdsl", "", factory)
     return entry.load()
 

@@ -4,12 +4,35 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 
 from sardonyx.errors import InvalidArgumentError
 
 
 class UsageError(InvalidArgumentError):
     """The arguments do not go together; the command line is wrong, whatever the files hold."""
+
+
+WRITTEN = ("output", "save_worst", "certify", "trace", "html", "header", "example")
+"""The options that name a file to be written."""
+FOLDERS = ("demo", "new-pass")
+"""The commands whose --output is a folder, which they make."""
+
+
+def check_places(options: argparse.Namespace) -> None:
+    """See whether files can be written where they are to be, before there is work to lose.
+
+    Raises:
+        InvalidArgumentError: A folder is not there, or a folder is in the place of the file.
+    """
+    for name in () if options.command in FOLDERS else WRITTEN:
+        text = getattr(options, name, None)
+        if text:
+            path = Path(text)
+            if not path.parent.is_dir():
+                raise InvalidArgumentError(f"there is no folder '{path.parent}' to write '{path.name}' to")
+            if path.is_dir():
+                raise InvalidArgumentError(f"cannot write '{path}': it is a folder")
 
 
 def count(text: str) -> int:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO
 
-from sardonyx.tools.arguments import UsageError
+from sardonyx.tools.arguments import UsageError, check_places
 from sardonyx.tools.diagnostics import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -106,6 +106,7 @@ def run(args: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         parser.print_help(stderr)
         return EXIT_USAGE
     try:
+        check_places(options)
         with contextlib.redirect_stdout(stderr):  # what users' files print is not the result
             return importlib.import_module(COMMANDS[options.command][0]).run(options, stdout)
     except BrokenPipeError:

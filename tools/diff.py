@@ -9,7 +9,7 @@ from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles
-from sardonyx.tools.verify_options import add_verify_options, verify_arguments
+from sardonyx.tools.verify_options import add_verify_options, missed_metrics, verify_arguments
 
 if TYPE_CHECKING:
     from sardonyx.frontend.verify.structure import Entry, Structure
@@ -42,21 +42,24 @@ def run(options: Any, stdout: TextIO) -> int:
     first, second = (OnnxModel.open(path).compile() for path in options.files)
     structure = compare_structure(first, second)
     weights = weight_changes(first, second, structure.changed)
-    numbers, reason = None, ""
+    numbers, reason, missed = None, "", list[str]()
     if not options.structure and not structure.equal:
         with Progress(options.json) as progress:
             try:
-                arguments = verify_arguments(options, UserFiles())
+                files = UserFiles()
+                arguments = verify_arguments(options, files)
                 arguments["only"] = options.only or ["reference", "onnxruntime"]
                 numbers = verify(options.files[0], options.files[1], progress=progress, **arguments)
+                missed = missed_metrics(numbers, options, files)
             except InvalidArgumentError as error:
                 reason = str(error)
         if numbers is not None and all(r.status == "refused" for r in numbers.results):
             reason, numbers = numbers.results[0].error if numbers.results else "there are no inputs", None
-    same_numbers = numbers is not None and numbers.ok
+    same_numbers = numbers is not None and numbers.ok and not missed
     if options.json:
-        data = {"structure": structure.to_json(), "weights": weights}
-        print_json({**data, "numbers": None if numbers is None else numbers.to_json(), "reason": reason}, stdout)
+        data: dict[str, Any] = {"ok": structure.equal or same_numbers, "structure": structure.to_json()}
+        data |= {"weights": weights, "numbers": None if numbers is None else numbers.to_json()}
+        print_json({**data, "missed_metrics": missed, "reason": reason}, stdout)
     else:
         _print(options.files, structure, weights, stdout)
         if reason:
@@ -64,7 +67,7 @@ def run(options: Any, stdout: TextIO) -> int:
         if numbers is not None:
             from sardonyx.tools.verify import print_verification
 
-            print_verification(numbers, stdout)
+            print_verification(numbers, stdout, missed)
             stdout.write(f"the numbers {'agree' if same_numbers else 'do NOT agree'} within the limits\n")
     return EXIT_OK if structure.equal or same_numbers else EXIT_CHECK
 

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,19 @@ class Fact:
 
 @dataclass(frozen=True)
 class Document:
-    """A title, the figures at its top, and sections."""
+    """A title, the figures at its top, and sections; `style` is that of its pictures."""
 
     title: str
     facts: tuple[Fact, ...]
     sections: tuple[Section, ...]
     footer: str = ""
+    style: str = ""
 
 
 STATES = {"passed": "good", "failed": "bad", "unsupported": "bad", "untested": "open", "refused": "open"}
 """Cells that are marked by what they say."""
+ROWS = 25
+"""So many rows of a table are seen at once; the others unfold."""
 LONG = 28
 """Words longer than this may be broken, so that a table stays readable on a phone."""
 
@@ -75,8 +79,8 @@ def to_html(document: Document) -> str:
         f'<a href="#s{number}">{html.escape(section.title)}</a>' for number, section in enumerate(document.sections)
     )
     sections = "".join(
-        f'<section id="s{number}"><h2>{html.escape(section.title)}</h2>{"".join(map(_html_block, section.blocks))}'
-        "</section>"
+        f'<section id="s{number}"><details open><summary><h2>{html.escape(section.title)}</h2></summary>'
+        f"{''.join(map(_html_block, section.blocks))}</details></section>"
         for number, section in enumerate(document.sections)
     )
     parts = {
@@ -85,6 +89,7 @@ def to_html(document: Document) -> str:
         "links": links,
         "sections": sections,
         "footer": html.escape(document.footer),
+        "style": document.style,
     }
     for name, text in parts.items():
         template = template.replace(f"<!--{name}-->", text)
@@ -99,11 +104,17 @@ def _html_block(block: Block) -> str:
         return f'<figure><div class="picture">{block.svg}</div><figcaption>{words}</figcaption></figure>'
     right = {index for index, column in enumerate(block.columns) if column in block.right}
     head = "".join(_html_cell("th", column, index in right) for index, column in enumerate(block.columns))
-    body = "".join(
+    rows = [
         f"<tr>{''.join(_html_cell('td', cell, index in right) for index, cell in enumerate(row))}</tr>"
         for row in block.rows
-    )
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    ]
+    wide = ' class="wide"' if len(block.columns) > 3 else ""
+    shown, rest = (rows, []) if len(rows) <= ROWS + 5 else (rows[:ROWS], rows[ROWS:])
+    found = [f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>{"".join(shown)}</tbody></table></div>']
+    if rest:
+        more = f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>{"".join(rest)}</tbody></table></div>'
+        found.append(f'<details class="rest"><summary>{len(rest)} more rows</summary>{more}</details>')
+    return "".join(found)
 
 
 def _html_cell(tag: str, text: str, right: bool) -> str:
@@ -112,6 +123,21 @@ def _html_cell(tag: str, text: str, right: bool) -> str:
         names.append("long")
     attribute = f' class="{" ".join(names)}"' if names else ""
     return f"<{tag}{attribute}>{html.escape(text)}</{tag}>"
+
+
+# ---- data
+
+
+def to_data(document: Document) -> dict[str, Any]:
+    """The document for a program: `facts` by name, `sections` by title, tables as lists of objects; no pictures."""
+    sections: dict[str, Any] = {}
+    for section in document.sections:
+        tables = [b for b in section.blocks if isinstance(b, Table)]
+        sections[section.title] = {
+            "text": [b for b in section.blocks if isinstance(b, str)],
+            "tables": [[dict(zip(t.columns, row)) for row in t.rows] for t in tables],
+        }
+    return {"facts": {f.name: f.value for f in document.facts}, "sections": sections}
 
 
 # ---- Markdown

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from sardonyx.errors import InvalidArgumentError, SardonyxError
+from sardonyx.errors import SardonyxError
 from sardonyx.tools.arguments import whole
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles
-from sardonyx.tools.verify_options import add_verify_options, asked_for, verify_arguments
+from sardonyx.tools.verify_options import add_verify_options, asked_for, missed_metrics, verify_arguments
 
 EPILOG = """examples:
   sardonyx export net.py:forward -o net.onnx                 a traced function, with the signature that it carries
@@ -68,8 +68,6 @@ def run(options: Any, stdout: TextIO) -> int:
 
             warnings += lint(source.graph)
         target = Path(options.output)
-        if not target.parent.is_dir():
-            raise InvalidArgumentError(f"there is no folder '{target.parent}'")
         with tempfile.TemporaryDirectory(prefix=".sardonyx-", dir=target.parent) as folder:
             draft = Path(folder) / target.name
             progress("writing")
@@ -84,6 +82,10 @@ def run(options: Any, stdout: TextIO) -> int:
                 passed = sum(r.status == "passed" for r in found.results)
                 state = "passed" if found.ok else "failed"
                 steps.append(["parity", state, f"{passed} of {len(found.results)} runs agree with {found.source}"])
+                missed = missed_metrics(found, options, files)
+                if options.metric:
+                    steps.append(["metrics", "failed" if missed else "passed", "; ".join(missed or options.metric)])
+                ok &= not missed
                 ok &= found.ok or (bool(found.frozen) and not found.failures and not options.strict)
             ok &= not (options.strict and warnings)
             if ok:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.objects import UserFiles, is_object
 
 
@@ -44,22 +45,38 @@ def open_source(options: Any, files: UserFiles) -> Opened:
         SardonyxError: It cannot be read, traced or translated.
     """
     if not is_object(options.source):
+        _takes(options)
         return _of_model(options.source)
     found = files.load(options.source)
     if any(c.__module__.startswith("torch.nn.") and c.__name__ == "Module" for c in type(found).__mro__):
+        _takes(options, "dynamic")
         return _of_torch(found, options, files)
     from sardonyx.frontend.graph import ModelGraph
 
     if isinstance(found, ModelGraph):
+        _takes(options)
         return _of_graph(found, found)
     if _is_network(found):
+        _takes(options)
         graph = found.graph()
         return _of_graph(graph, graph)
     if callable(found):
+        _takes(options, "signature")
         return _of_function(found, options)
     raise InvalidArgumentError(
         f"'{options.source}' is {type(found).__name__}: neither a function, a torch module, a layer network nor a graph"
     )
+
+
+def _takes(options: Any, *names: str) -> None:
+    """Refuse options that say nothing of this kind of source.
+
+    Raises:
+        UsageError: One is given.
+    """
+    for name, whose in (("signature", "a Python function"), ("dynamic", "a torch module")):
+        if getattr(options, name) and name not in names:
+            raise UsageError(f"--{name} is for {whose}, and '{options.source}' is none")
 
 
 def _is_network(found: Any) -> bool:

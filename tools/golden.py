@@ -10,7 +10,7 @@ from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles
 from sardonyx.tools.verify import named, print_verification
-from sardonyx.tools.verify_options import add_verify_options, verify_arguments
+from sardonyx.tools.verify_options import add_verify_options, missed_metrics, verify_arguments
 
 EPILOG = """examples:
   sardonyx golden freeze net.onnx -o net.golden.npz                  after the executions agree among each other
@@ -48,11 +48,12 @@ def _freeze(options: Any, stdout: TextIO) -> int:
     source = files.source(sources[0]) if sources else None
     with Progress(options.json) as progress:
         found = named(verify(source, model, progress=progress, **verify_arguments(options, files)), sources)
-    if not found.ok:
+    missed = missed_metrics(found, options, files)
+    if not found.ok or missed:
         if options.json:
-            print_json({"ok": False, "verification": found.to_json()}, stdout)
+            print_json({"ok": False, "verification": found.to_json(), "missed_metrics": missed}, stdout)
         else:
-            print_verification(found, stdout)
+            print_verification(found, stdout, missed)
             stdout.write("not frozen: the model is not verified\n")
         return EXIT_CHECK
     golden = freeze(found, model)

@@ -12,10 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType, UnrankedTensorType
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    UnrankedTensorType,
+)
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.traits import ConstantLike
 
+from sardonyx.backends.onnx.names import node_name
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import type_dims
 from sardonyx.dialects.base import SxOp
@@ -42,12 +52,14 @@ class Box:
     Attributes:
         title: The op's name, or that of the input or output.
         lines: What stands below: types, constants.
+        name: What it is called in the model, if it is named there.
         kind: For the colour: `heavy`, `elementwise`, `move`, `reduce`, `region`, `input`, `output`, `other`.
         facts: All there is to say of it, for the tooltip and the page's panel.
     """
 
     title: str
     lines: tuple[str, ...] = ()
+    name: str = ""
     kind: str = "other"
     facts: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -61,6 +73,8 @@ class Drawing:
     edges: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
 
 
+_HIDDEN = ("sx.node_metadata", "operandSegmentSizes", "resultSegmentSizes")
+"""Attributes that say nothing to whoever looks at the picture."""
 _HEAVY = {"matmul", "conv", "matmul_integer", "quantize_product", "recurrent_layers", "einsum", "deform_conv"}
 _MOVES = {
     "reshape",
@@ -121,7 +135,9 @@ def _draw(title: str, arguments: Sequence[BlockArgument], ops: Sequence[Operatio
     for number, argument in enumerate(arguments):
         name = argument.name_hint or f"arg{number}"
         at[argument] = len(drawing.boxes)
-        drawing.boxes.append(Box(name, (_type(argument.type),), "input", {"input": name, "type": str(argument.type)}))
+        drawing.boxes.append(
+            Box(name, (_type(argument.type),), name, "input", {"input": name, "type": _type(argument.type)})
+        )
     for op in ops:
         if _is_constant(op):
             continue
@@ -151,14 +167,18 @@ def _is_constant(op: Operation) -> bool:
 
 def _box(op: Operation) -> Box:
     if isinstance(op, func.ReturnOp):
-        return Box("outputs", tuple(_type(v.type) for v in op.operands)[:6], "output", {"op": op.name})
+        return Box("outputs", tuple(_type(v.type) for v in op.operands)[:6], "", "output", {"op": op.name})
     lines = [_type(result.type) for result in op.results[:4]]
     constants = [f"{value.name_hint or 'const'}: {_type(value.type)}" for value in op.operands if _constant(value)]
     attributes = {**op.properties, **op.attributes}
     facts = {"op": op.name}
-    facts |= {f"result {i}": str(r.type) for i, r in enumerate(op.results)}
+    facts |= {f"result {i}": _type(r.type) for i, r in enumerate(op.results)}
     facts |= {f"operand {i}": _operand(v) for i, v in enumerate(op.operands)}
-    facts |= {name: _cut(str(value), 300) for name, value in attributes.items()}
+    texts = {name: attribute_text(value) for name, value in attributes.items() if name not in _HIDDEN}
+    facts |= {name: _cut(text, 300) for name, text in texts.items()}
+    notes = attributes.get("sx.node_metadata")
+    if isinstance(notes, DictionaryAttr):
+        facts |= {k.rpartition(".")[2]: v.data for k, v in notes.data.items() if isinstance(v, StringAttr)}
     where = locations.describe(op.location)
     if where:
         facts["from"] = where
@@ -168,8 +188,9 @@ def _box(op: Operation) -> Box:
     if op.regions:
         facts["inside"] = f"{sum(1 for region in op.regions for _ in region.walk())} ops"
         lines.append(facts["inside"])
-    shown = [f"{name}={_cut(str(value), 24)}" for name, value in attributes.items() if _is_short(value)]
-    return Box(op.name.removeprefix("sx."), (*lines, *constants[:3], *shown[:2]), kind_of(op), facts)
+    shown = [f"{name}={text}" for name, text in texts.items() if len(text) <= 24]
+    name = node_name(op.location) or ""
+    return Box(op.name.removeprefix("sx."), (*lines, *constants[:3], *shown[:2]), name, kind_of(op), facts)
 
 
 def _constant(value: SSAValue) -> bool:
@@ -178,11 +199,15 @@ def _constant(value: SSAValue) -> bool:
 
 def _operand(value: SSAValue) -> str:
     name = f"%{value.name_hint}: " if value.name_hint else ""
-    return f"{'constant ' if _constant(value) else ''}{name}{value.type}"
+    return f"{'constant ' if _constant(value) else ''}{name}{_type(value.type)}"
 
 
-def _is_short(value: Attribute) -> bool:
-    return len(str(value)) <= 24
+def attribute_text(value: Attribute) -> str:
+    """As one would write it: `[0, 2, 1]` for `array<i64: 0, 2, 1>`, `3` for `3 : i64`."""
+    text = str(value)
+    if isinstance(value, DenseArrayBase):
+        return f"[{', '.join(map(str, value.get_values()))}]"
+    return text.rpartition(" : ")[0] if isinstance(value, IntegerAttr | FloatAttr) and " : " in text else text
 
 
 def _type(ty: Attribute) -> str:
@@ -218,9 +243,12 @@ STYLE = """\
 .move rect{fill:#e6edf9;stroke:#6b8fd0}.reduce rect{fill:#f3e6f8;stroke:#a870bf}
 .region rect{fill:#fff6cf;stroke:#bf9b2c}.input rect,.output rect{fill:#eceff2;stroke:#8c959f}
 .other rect{fill:#ffffff;stroke:#8c959f}.node.found rect{stroke:#cf222e;stroke-width:3}
+.node.chosen rect{stroke:#0969da;stroke-width:3}.choosing .node:not(.near),.choosing .edge:not(.near){opacity:.38}
+.edge.near{stroke:#0969da;stroke-width:2.2}.far .line{display:none}
 @media(prefers-color-scheme:dark){
 .node text{fill:#e6edf3}.node .line,.function{fill:#9da7b1}.edge{stroke:#6e7681}.edge-head{fill:#6e7681}
 .heavy rect{fill:#4a2f18}.elementwise rect{fill:#1e3a23}.move rect{fill:#1d2c49}.reduce rect{fill:#38234a}
+.node.chosen rect,.edge.near{stroke:#58a6ff}
 .region rect{fill:#41370f}.input rect,.output rect{fill:#2a3037}.other rect{fill:#1c2128}}
 """
 
@@ -228,9 +256,10 @@ STYLE = """\
 def svg(drawings: Sequence[Drawing], standalone: bool = True) -> str:
     """The drawings below each other as one SVG; `standalone` gives it its style and its background."""
     parts: list[str] = []
-    width, y = 0.0, 0.0
+    width, y, first = 0.0, 0.0, 0
     for drawing in drawings:
-        content, wide, high = _svg_of(drawing, y + 26)
+        content, wide, high = _svg_of(drawing, first, y + 26)
+        first += len(drawing.boxes)
         parts.append(
             f'<text class="function" x="0" y="{y + 12:.0f}">{html.escape("@" + drawing.title)}</text>{content}'
         )
@@ -247,18 +276,19 @@ def svg(drawings: Sequence[Drawing], standalone: bool = True) -> str:
     return f"{head}{size}>{style}{marker}{''.join(parts)}</svg>\n"
 
 
-def _svg_of(drawing: Drawing, top: float) -> tuple[str, float, float]:
+def _svg_of(drawing: Drawing, first: int, top: float) -> tuple[str, float, float]:
     nodes = [_size(box) for box in drawing.boxes]
     edges = [graph_layout.Edge(source, target) for source, target, _ in drawing.edges]
     width, height = graph_layout.place(nodes, edges)
     out: list[str] = []
-    for edge, (_, _, text) in zip(edges, drawing.edges):
+    for edge, (source, target, text) in zip(edges, drawing.edges):
+        ends = f'data-from="{first + source}" data-to="{first + target}"'
         out.append(
-            f'<path class="edge" marker-end="url(#head)" d="{_curve(edge.path, top)}">'
+            f'<path class="edge" {ends} marker-end="url(#head)" d="{_curve(edge.path, top)}">'
             f"<title>{html.escape(text)}</title></path>"
         )
-    for node, box in zip(nodes, drawing.boxes):
-        out.append(_svg_box(node, box, top))
+    for number, (node, box) in enumerate(zip(nodes, drawing.boxes), first):
+        out.append(_svg_box(node, box, number, top))
     return "".join(out), width, height
 
 
@@ -277,16 +307,16 @@ def _curve(path: Sequence[tuple[float, float]], top: float) -> str:
     return "".join(words)
 
 
-def _svg_box(node: graph_layout.Node, box: Box, top: float) -> str:
+def _svg_box(node: graph_layout.Node, box: Box, number: int, top: float) -> str:
     x, y = node.x, node.y + top
     lines = [f'<text class="title" x="{x + 10:.0f}" y="{y + 18:.0f}">{html.escape(_cut(box.title))}</text>']
-    for number, line in enumerate(box.lines, 1):
-        at = y + 18 + LINE * number
+    for row, line in enumerate(box.lines, 1):
+        at = y + 18 + LINE * row
         lines.append(f'<text class="line" x="{x + 10:.0f}" y="{at:.0f}">{html.escape(_cut(line))}</text>')
     facts = "\n".join(f"{name}: {value}" for name, value in box.facts.items())
-    data = html.escape(json.dumps(box.facts), quote=True)
+    data = f'data-n="{number}" data-name="{html.escape(box.name)}" data-facts="{html.escape(json.dumps(box.facts))}"'
     return (
-        f'<g class="node {box.kind}" data-facts="{data}"><title>{html.escape(facts)}</title>'
+        f'<g class="node {box.kind}" {data}><title>{html.escape(facts)}</title>'
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{node.width:.0f}" height="{node.height:.0f}"/>{"".join(lines)}</g>'
     )
 
@@ -312,8 +342,8 @@ def page(drawings: Sequence[Drawing], title: str) -> str:
     return text
 
 
-def write_view(module: ModuleOp, path: Path, title: str) -> None:
-    """Write the graph as `.svg` or `.html`, by the file's name.
+def write_view(module: ModuleOp, path: Path, title: str) -> int:
+    """Write the graph as `.svg` or `.html`, by the file's name; returns how many boxes there are.
 
     Raises:
         InvalidArgumentError: It is too large, or cannot be written.
@@ -321,3 +351,4 @@ def write_view(module: ModuleOp, path: Path, title: str) -> None:
     drawings = drawings_of(module)
     content = svg(drawings) if path.suffix == ".svg" else page(drawings, title)
     write_whole(path, content.encode())
+    return sum(len(drawing.boxes) for drawing in drawings)

@@ -150,8 +150,17 @@ def test_random_graphs(seed: int):
 FILES = {"{module}.py": PASS, "{module}.mlir": LIT, "test_{module}.py": TEST}
 
 
+EPILOG = """examples:
+  sardonyx new-pass drop-pairs                writes drop_pairs.py, drop_pairs.mlir and test_drop_pairs.py
+  sardonyx new-pass drop-pairs -o passes
+
+exit status: 0 written, 1 the name is none, or a file is there already, 2 the command line is wrong"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command line."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", metavar="NAME", help="the pass's name on the command line, as my-pass")
     parser.add_argument("-o", "--output", default=".", metavar="DIR", help="the folder for the files (default: here)")
 

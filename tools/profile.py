@@ -45,7 +45,7 @@ def run(options: Any, stdout: TextIO) -> int:
 
     graph = OnnxModel.open(options.file).compile()
     case = cases_of(graph, UserFiles().inputs(options.inputs), options.dim, options.seed)[0]
-    with Progress(options.json) as progress:
+    with Progress(options.json) as progress, progress.of_compilation():
         progress("compiling and running")
         found = graph.profile(dict(case.feeds), runs=options.runs, threads=options.threads)
     sizes = ", ".join(f"{k}={v}" for k, v in case.binding.items())
@@ -112,7 +112,9 @@ def _page(name: str, sizes: str, found: GraphProfile) -> str:
         Section("Kernels in the order of a run", (Table(("kernel", "node", "time"), kernels, ("time",)),)),
     )
     known = ", ".join(f"{k} {v}" for k, v in versions().items())
-    return to_html(Document(f"{name}{' at ' + sizes if sizes else ''}", facts, sections, f"Made by Sardonyx; {known}"))
+    return to_html(
+        Document(f"{name}{' at ' + sizes if sizes else ''}", facts, sections, f"Made by Sardonyx; {known}", STYLE)
+    )
 
 
 def _bars(found: GraphProfile) -> str:
@@ -129,8 +131,8 @@ def _bars(found: GraphProfile) -> str:
         y = row * height + 4
         label = html.escape(node.node if len(node.node) < 44 else "…" + node.node[-42:])
         span = max(1.0, (width - names - 90) * node.seconds / longest)
-        parts.append(f'<text x="{names - 8}" y="{y + 15}" text-anchor="end" fill="#1f2328">{label}</text>')
-        parts.append(f'<rect x="{names}" y="{y + 3}" width="{span:.1f}" height="16" rx="3" fill="#4c8eda"/>')
+        parts.append(f'<text x="{names - 8}" y="{y + 15}" text-anchor="end" class="ink">{label}</text>')
+        parts.append(f'<rect x="{names}" y="{y + 3}" width="{span:.1f}" height="16" rx="3" class="bar"/>')
         text = f"{node.seconds * 1e6:.0f} us, {node.seconds / whole:.0%}"
-        parts.append(f'<text x="{names + span + 6:.1f}" y="{y + 15}" fill="#57606a">{text}</text>')
+        parts.append(f'<text x="{names + span + 6:.1f}" y="{y + 15}" class="soft">{text}</text>')
     return "".join([*parts, "</svg>"])

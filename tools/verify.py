@@ -11,7 +11,7 @@ from sardonyx.tools.arguments import UsageError
 from sardonyx.tools.console import Progress, print_json, print_table
 from sardonyx.tools.diagnostics import EXIT_CHECK, EXIT_OK
 from sardonyx.tools.objects import UserFiles, is_object
-from sardonyx.tools.verify_options import add_verify_options, asked_for, metrics_of, verify_arguments
+from sardonyx.tools.verify_options import add_verify_options, asked_for, missed_metrics, verify_arguments
 
 if TYPE_CHECKING:
     from sardonyx.frontend.verify.verify import CaseResult, Verification
@@ -55,7 +55,7 @@ def run(options: Any, stdout: TextIO) -> int:
     arguments = verify_arguments(options, files)
     with Progress(options.json) as progress:
         found = named(verify(source, model, progress=progress, **arguments), sources)
-    missed = _missed_metrics(found, options, files)
+    missed = missed_metrics(found, options, files)
     if options.save_worst and found.worst is not None:
         _save(options.save_worst, found.worst.arrays())
     ok = found.ok and not missed and not (options.strict and found.untested)
@@ -136,16 +136,6 @@ def _last_line(found: Verification, ok: bool, strict: bool) -> str:
     if not ok and not found.failures and strict and found.untested:
         text += "; --strict wants all executions tested"
     return f"{'verified' if ok else 'NOT verified'}: {text or 'nothing was tried'}\n"
-
-
-def _missed_metrics(found: Verification, options: Any, files: UserFiles) -> list[str]:
-    bounds = {name: bound for name, (_, bound) in metrics_of(options.metric, files).items() if bound is not None}
-    return [
-        f"{name}: {value:.6g} in {result.execution}"
-        for result in found.results
-        for name, value in result.metrics.items()
-        if name in bounds and not bounds[name](value)
-    ]
 
 
 def _save(path: str, arrays: dict[str, Any]) -> None:

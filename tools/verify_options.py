@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.arguments import amount, dim_size, dim_sizes, whole
 from sardonyx.tools.objects import UserFiles, is_object
+
+if TYPE_CHECKING:
+    from sardonyx.frontend.verify.verify import Verification
 
 
 def add_verify_options(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +107,17 @@ def metrics_of(texts: list[str], files: UserFiles) -> Mapping[str, tuple[Callabl
             raise InvalidArgumentError(f"'{source}' names no function", hint="write --metric FILE.py:FUNCTION")
         found[text] = files.load(source), bound
     return found
+
+
+def missed_metrics(found: Verification, options: argparse.Namespace, files: UserFiles) -> list[str]:
+    """Where a metric is not within its bound."""
+    bounds = {name: bound for name, (_, bound) in metrics_of(options.metric, files).items() if bound is not None}
+    return [
+        f"{name}: {value:.6g} in {result.execution}"
+        for result in found.results
+        for name, value in result.metrics.items()
+        if name in bounds and not bounds[name](value)
+    ]
 
 
 def _bound(text: str, sign: str, limit: str) -> Bound:

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any, TextIO
 
-from sardonyx.errors import InvalidArgumentError
+from sardonyx.tools.arguments import UsageError
+from sardonyx.tools.console import print_json
 from sardonyx.tools.diagnostics import EXIT_OK
 
 EPILOG = """examples:
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="MODEL.onnx")
     parser.add_argument("-o", "--output", metavar="FILE", help="FILE.html or FILE.svg (MODEL.html)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--optimize", action="store_true", help="as it is after the pipeline 'optimize'")
 
 
@@ -31,10 +33,13 @@ def run(options: Any, stdout: TextIO) -> int:
 
     target = Path(options.output) if options.output else Path(options.file).with_suffix(".html")
     if target.suffix not in (".html", ".svg"):
-        raise InvalidArgumentError(f"'{target}' is neither .html nor .svg")
+        raise UsageError(f"'{target}' is neither .html nor .svg")
     graph = OnnxModel.open(options.file).compile()
     if options.optimize:
         graph.optimize("optimize")
-    write_view(graph.module, target, Path(options.file).name)
-    stdout.write(f"{target}\n")
+    boxes = write_view(graph.module, target, Path(options.file).name)
+    if options.json:
+        print_json({"file": str(target), "boxes": boxes}, stdout)
+    else:
+        stdout.write(f"{target}\n")
     return EXIT_OK

@@ -3,6 +3,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$(mktemp -d)}
+mkdir -p "$out"
 net="$here/net.py"
 model="$out/net.onnx"
 sizes="--dim batch=1,8 --dim seq=1,16"

@@ -32,7 +32,7 @@ FORMAT = 2
 
 
 def versions() -> dict[str, str]:
-    """What computed something: Sardonyx, Python, the libraries, the kind of CPU, which decides on how sums are rounded."""
+    """What computed something: Sardonyx, Python, the libraries, the kind of CPU, on which rounding depends."""
     from sardonyx.backends.llvm.codegen.text import host_target
 
     cpu = f"{platform.machine()} {host_target().cpu}"
@@ -137,6 +137,8 @@ class Golden:
             arrays = read_arrays(Path(path))
             if not isinstance(arrays, dict):
                 raise ValueError("it holds one array")
+            if "golden" not in arrays:
+                raise ValueError("it holds arrays alone")
             text = json.loads(arrays.pop("golden").tobytes())
             if text["format"] != FORMAT:
                 raise ValueError(f"it has format {text['format']}, this Sardonyx reads {FORMAT}")

@@ -101,7 +101,7 @@ def test_the_default_pipeline_round_trips():
     ("text", "message", "hint"),
     [
         ("compose-transpose", "there is no pass 'compose-transpose'", "did you mean 'compose-transposes'?"),
-        ("zzz", "there is no pass 'zzz'", "see --list-passes"),
+        ("zzz", "there is no pass 'zzz'", "see sardonyx-opt --list-passes"),
         ("cse{max=1}", "there is no option of pass 'cse' 'max'", "it has no options"),
         (
             "test-options{max-byte=1}",

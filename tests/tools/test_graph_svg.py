@@ -94,6 +94,45 @@ def test_the_page_in_a_browser(tmp_path: Path):
                     wide: document.documentElement.scrollWidth, inner: window.innerWidth};
         """, width, height)  # fmt: skip
         assert found["count"] == 7 and found["shown"] and found["zoomed"]
-        assert re.search(r"operand 1constant %c: tensor<f32>", found["text"])
+        assert re.search(r"operand 1constant %c: float32\[\]", found["text"])
         assert found["found"] == ["tanh"]
         assert found["wide"] <= found["inner"]
+
+
+def test_the_page_is_walked_by_keys_and_by_its_outline(tmp_path: Path):
+    path = tmp_path / "net.html"
+    assert run_opt("--view", path, stdin=NET).status == 0
+    for width, height in ((1280, 800), (400, 800)):
+        found = run_in(path, """
+            const svg = document.querySelector("svg.graph"), facts = document.getElementById("facts");
+            const box = () => svg.getAttribute("viewBox").split(" ").map(Number);
+            const press = key => document.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+            const heads = [], head = () => heads.push(facts.hidden ? "" : facts.querySelector("h2").textContent);
+            const areas = [box()[2]];
+            for (const key of ["+", "-", "0"]) { press(key); areas.push(box()[2]); }
+            const before = box(); press("ArrowDown"); const moved = box()[1] - before[1];
+            press("/"); const focus = document.activeElement.id;
+            const outline = document.getElementById("outline"), closed = outline.hidden;
+            press("o");
+            const groups = [...outline.querySelectorAll("summary")].map(s => s.firstChild.textContent);
+            const group = [...outline.querySelectorAll("details")].find(d => d.textContent.startsWith("exp"));
+            group.open = true;
+            group.querySelector("button").click(); head();
+            const near = [...svg.querySelectorAll(".node.near .title")].map(t => t.textContent);
+            const lines = svg.querySelectorAll(".edge.near").length;
+            for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "Escape"]) { press(key); head(); }
+            const link = () => [...facts.querySelectorAll("p button")].map(b => b.textContent);
+            svg.querySelectorAll(".node")[5].dispatchEvent(new MouseEvent("click", {bubbles: true})); head();
+            const links = link(); facts.querySelector("p button").click(); head();
+            return {areas, moved, focus, closed, groups, near, lines, heads, links,
+                    outline: outline.hidden, over: document.documentElement.scrollWidth - window.innerWidth};
+        """, width, height)  # fmt: skip
+        start, larger, back, whole = found["areas"]
+        assert larger < start and abs(back - start) < 1e-6 * start and whole >= start * 0.5
+        assert found["moved"] > 0 and found["focus"] == "search" and found["closed"]
+        assert found["groups"] == ["inputs", "exp", "mul", "tanh", "add", "outputs"]
+        assert sorted(found["near"]) == ["add", "exp", "mul", "x"] and found["lines"] == 3
+        assert found["heads"] == ["exp", "mul", "tanh", "mul", "", "add", "exp"]
+        assert found["links"] == ["exp", "tanh", "outputs"]
+        assert found["outline"] == (width < 700)  # on a phone it makes room for what was chosen
+        assert found["over"] <= 0

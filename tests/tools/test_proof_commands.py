@@ -32,6 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("proof")
     onnx.save(small_net(), path / "net.onnx")
     onnx.save(small_net("wrong axis"), path / "bad.onnx")
+    np.savez(path / "in.npz", x=np.ones((2, 3, 8), np.float32))
     (path / "net.py").write_text(
         "import numpy as np\n"
         "from planted_faults import numpy_net as forward\n"
@@ -91,7 +92,14 @@ def test_verify_takes_inputs_metrics_and_what_is_untested_strictly(folder: Path)
         (["ops", "{}/net.onnx", "--target", "abacus"], EXIT_FAILURE, "there is no target 'abacus'"),
         (["ops", "{}/net.onnx", "--fix"], EXIT_USAGE, "--fix takes one --target, and -o FILE.onnx"),
         (["run", "{}/net.onnx", "--dim", "tokens=3"], EXIT_FAILURE, "its dims are: batch, seq"),
-        (["view", "{}/net.onnx", "-o", "x.png"], EXIT_FAILURE, "neither .html nor .svg"),
+        (["view", "{}/net.onnx", "-o", "x.png"], EXIT_USAGE, "neither .html nor .svg"),
+        (["report", "{}/net.onnx", "-o", "x.pdf"], EXIT_USAGE, "does not end in .html"),
+        (["verify", "{}/net.onnx", "--save-worst", "{}/no/x.npz"], EXIT_FAILURE, "there is no folder"),
+        (["export", "{}/net.onnx", "-o", "{}"], EXIT_FAILURE, "it is a folder"),
+        (["export", "{}/net.onnx", "-o", "x.onnx", "--dynamic", "x=n"], EXIT_USAGE, "--dynamic is for a torch module"),
+        (["export", "{}/net.py:forward", "-o", "x.onnx", "--dynamic", "x=n"], EXIT_USAGE, "is for a torch module"),
+        (["golden", "check", "{}/in.npz", "{}/net.onnx"], EXIT_FAILURE, "it holds arrays alone"),
+        (["optimize", "{}/net.onnx", "-o", "x.onnx", "-p", "no"], EXIT_FAILURE, "see sardonyx-opt --list-passes"),
     ],
 )
 def test_a_wrong_call_is_one_clear_message(arguments: list[str], status: int, text: str, folder: Path) -> None:

@@ -6,6 +6,10 @@ name is a CPU as LLVM knows it; what it has is then told by features (`+avx2,+fm
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from functools import cache
+
 from sardonyx.backends.llvm.codegen.text import Target, describe_target, host_target
 from sardonyx.errors import InvalidArgumentError
 
@@ -41,7 +45,35 @@ def resolve_target(cpu: str | None = None, features: str | None = None, triple: 
     if known is not None:
         return _checked(describe_target(triple or known[0], known[1], _joined(known[2], features or "")))
     named = "" if cpu in (None, "host") else str(cpu)
-    return _checked(describe_target(triple or host_target().triple, named, features or ""))
+    target = _checked(describe_target(triple or host_target().triple, named, features or ""))
+    trouble = _trouble(target.triple, named) if named else ""
+    if trouble:
+        raise InvalidArgumentError(
+            f"LLVM makes no code for the CPU '{named}' of {target.triple}: {trouble}",
+            hint=f"known by name are {', '.join(NAMED)} and host",
+        )
+    return target
+
+
+_PROBE = """
+import sys, llvmlite.binding as llvm
+llvm.initialize_all_targets(), llvm.initialize_all_asmprinters()
+module = llvm.parse_assembly('define i64 @f(i64 %x) { ret i64 %x }')
+llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2]).emit_object(module)
+"""
+
+
+@cache
+def _trouble(triple: str, cpu: str) -> str:
+    """Why LLVM makes no code for a CPU; nothing if it does. A process of its own asks: LLVM ends the one that asks."""
+    try:
+        done = subprocess.run([sys.executable, "-c", _PROBE, triple, cpu], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""  # Python is embedded: LLVM's own words have to do
+    said = done.stderr.strip().splitlines()
+    if any("is not a recognized processor" in line for line in said):
+        return "it knows none of that name"
+    return said[-1].removeprefix("LLVM ERROR: ") if done.returncode and said else ""
 
 
 def _joined(first: str, second: str) -> str:

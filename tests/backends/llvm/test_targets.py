@@ -52,6 +52,9 @@ def test_targets_by_name_features_and_triple() -> None:
     assert (mac.cpu, mac.vector_bits) == ("apple-m1", 128)
     with pytest.raises(InvalidArgumentError, match="'avx2' is no feature"):
         resolve_target(AVX2, "avx2")
+    for cpu, words in (("nope", "it knows none of that name"), ("athlon", "64-bit code requested")):
+        with pytest.raises(InvalidArgumentError, match=f"the CPU '{cpu}' of .*{words}"):
+            resolve_target(cpu, triple="x86_64-unknown-linux-gnu")
     with pytest.raises(InvalidArgumentError, match="no target 'pdp11'"):
         resolve_target(triple="pdp11")
 
