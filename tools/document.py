@@ -110,7 +110,9 @@ def _html_block(block: Block) -> str:
     ]
     wide = ' class="wide"' if len(block.columns) > 3 else ""
     shown, rest = (rows, []) if len(rows) <= ROWS + 5 else (rows[:ROWS], rows[ROWS:])
-    found = [f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>{"".join(shown)}</tbody></table></div>']
+    found = [
+        f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>{"".join(shown)}</tbody></table></div>'
+    ]
     if rest:
         more = f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>{"".join(rest)}</tbody></table></div>'
         found.append(f'<details class="rest"><summary>{len(rest)} more rows</summary>{more}</details>')

@@ -22,6 +22,8 @@ EPILOG = """examples:
   sardonyx profile model.onnx --trace profile.json          for chrome://tracing or Perfetto
 
 exit status: 0 done, 1 the model cannot be read or has no native form, 2 the command line is wrong"""
+STYLE = ".picture .ink{fill:var(--ink)}.picture .soft{fill:var(--soft)}.picture .bar{fill:#4c8eda}"
+"""Of the bars, in the page's colours."""
 COLUMNS = ("node", "operators", "time", "share", "GFLOP/s", "of peak", "GB/s", "of peak ")
 
 
