@@ -10,7 +10,7 @@ import difflib
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -48,6 +48,7 @@ from sardonyx.frontend.transform import Transform
 from sardonyx.passes.pipeline import DEFAULT_PIPELINE, PassManager, PipelineReport, parse
 
 if TYPE_CHECKING:
+    from sardonyx.backends.llvm.runtime.phases import CompileProgress
     from sardonyx.frontend.profile import GraphProfile
     from sardonyx.passes.checked import CheckOptions
 
@@ -278,7 +279,13 @@ class ModelGraph(Edits):
                 )
         return found
 
-    def finalize(self, fallback: bool = False, fast_conv: bool = False, time_report: bool = False) -> None:
+    def finalize(
+        self,
+        fallback: bool = False,
+        fast_conv: bool = False,
+        time_report: bool = False,
+        progress: Callable[[CompileProgress], object] | None = None,
+    ) -> None:
         """Compile the graph for this machine, so that it runs; does nothing where that is done.
 
         Args:
@@ -286,6 +293,8 @@ class ModelGraph(Edits):
             fast_conv: Let 3x3 convolutions be computed with fewer multiplications, at the cost of about one decimal
                 digit; NaN and infinities may then spread to neighbouring pixels.
             time_report: Print on standard error where the time went; also where `SARDONYX_TIME_REPORT` is 1.
+            progress: Called while it compiles, with the `stage` and how many ops or kernels are `done`, of a `total`
+                (0: nobody counts). As text that is a line to show: `progress=print`. What it raises ends it.
 
         Raises:
             UnsupportedError: An op has no native form; the error names the node.
@@ -294,15 +303,15 @@ class ModelGraph(Edits):
             return
         with self._work("finalize"):
             from sardonyx.backends.llvm.compile import compile_module
+            from sardonyx.backends.llvm.runtime.phases import progress_to, time_report as measured
 
-            if time_report or os.environ.get("SARDONYX_TIME_REPORT") == "1":
-                from sardonyx.backends.llvm.runtime.phases import time_report as measured
-
-                with measured(f"finalize '{self.name}'") as report:
+            with progress_to(progress):
+                if time_report or os.environ.get("SARDONYX_TIME_REPORT") == "1":
+                    with measured(f"finalize '{self.name}'") as report:
+                        self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
+                    sys.stderr.write(f"{report}\n")
+                else:
                     self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
-                sys.stderr.write(f"{report}\n")
-            else:
-                self._compiled = compile_module(self._module, fallback=fallback, fast_conv=fast_conv)
             self._finalized_options = {"fallback": fallback, "fast_conv": fast_conv}
             bound = self._bound()
             binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)

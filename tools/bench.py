@@ -38,7 +38,7 @@ def run(options: Any, stdout: TextIO) -> int:
 
     graph = OnnxModel.open(options.file).compile()
     case = cases_of(graph, UserFiles().inputs(options.inputs), options.dim, options.seed)[0]
-    with Progress(options.json) as progress:
+    with Progress(options.json) as progress, progress.of_compilation():
         progress("measuring")
         found = measure(options.file, case.feeds, options.seconds, options.rounds, options.threads)
     if options.json:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sardonyx.tools.console import print_json
+from sardonyx.tools.console import Progress, print_json
 from sardonyx.tools.diagnostics import EXIT_OK
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--optimize", action="store_true", help="run the default passes first")
     parser.add_argument("--fast-conv", action="store_true", help="convolutions that are faster and less exact")
     parser.add_argument("--debug-info", action="store_true", help="with the lines of the source, for perf and gdb")
+    parser.add_argument(
+        "--progress", action="store_true", help="say on standard error how far it is; on a terminal it always does"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -58,16 +61,17 @@ def run(options: Any, stdout: TextIO) -> int:
     from sardonyx.dialects.files import write_whole
 
     module = _module(options, stdout)
-    built = compile_to(
-        module,
-        options.output,
-        [name for listed in options.target_cpu for name in listed.split(",") if name],
-        name=options.name,
-        weights_beside=None if options.weights is None else options.weights == "beside",
-        header=options.header,
-        fast_conv=options.fast_conv,
-        debug_info=options.debug_info,
-    )
+    with Progress(always=options.progress) as progress, progress.of_compilation():
+        built = compile_to(
+            module,
+            options.output,
+            [name for listed in options.target_cpu for name in listed.split(",") if name],
+            name=options.name,
+            weights_beside=None if options.weights is None else options.weights == "beside",
+            header=options.header,
+            fast_conv=options.fast_conv,
+            debug_info=options.debug_info,
+        )
     files = list(built.files)
     if options.example:
         header = next((f for f in files if f.suffix == ".h"), Path(options.output).with_suffix(".h"))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 WIDTH = 120
@@ -54,23 +57,43 @@ def console(stream: TextIO) -> Any:
 class Progress:
     """A line on standard error that says what is going on; nothing where that is no terminal.
 
-    Use it as a context manager, and call it with each step.
+    Use it as a context manager, and call it with each step. `always` writes whole lines where there is no terminal, a
+    few a second. No thread draws it: a process of one thread may compile in several (`runtime/objects.py`).
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self._shown = not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._status: Any = None
+    EVERY = 0.5
+    """Seconds between lines that are written to something else than a terminal."""
+
+    def __init__(self, quiet: bool = False, always: bool = False) -> None:
+        terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._drawn = terminal and not quiet
+        self._lines = always and not terminal
+        self._since = -self.EVERY
 
     def __enter__(self) -> Progress:
-        if self._shown:
-            self._status = console(sys.stderr).status("")
-            self._status.start()
         return self
 
     def __call__(self, text: str) -> None:
-        if self._status is not None:
-            self._status.update(text)
+        if self._drawn:
+            width = shutil.get_terminal_size().columns
+            sys.stderr.write(f"{_CLEARED}{text[: width - 1]}")
+            sys.stderr.flush()
+        elif self._lines and time.monotonic() - self._since >= self.EVERY:
+            self._since = time.monotonic()
+            sys.stderr.write(f"{text}\n")
+
+    @contextmanager
+    def of_compilation(self) -> Iterator[None]:
+        """Show how far the compilations in here are."""
+        from sardonyx.backends.llvm.runtime.phases import progress_to
+
+        with progress_to(lambda at: self(f"compiling: {at}")):
+            yield
 
     def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
+        if self._drawn:
+            sys.stderr.write(_CLEARED)
+            sys.stderr.flush()
+
+
+_CLEARED = "\r\x1b[2K"

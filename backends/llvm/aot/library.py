@@ -37,7 +37,7 @@ from sardonyx.backends.llvm.fallback import has_map, python_ops
 from sardonyx.backends.llvm.interface import Port
 from sardonyx.backends.llvm.runtime import jit
 from sardonyx.backends.llvm.runtime.call import constant_arrays
-from sardonyx.backends.llvm.runtime.phases import phase
+from sardonyx.backends.llvm.runtime.phases import advance, phase
 from sardonyx.backends.llvm.runtime.program_cache import stated_program
 from sardonyx.dialects import locations
 from sardonyx.dialects.files import write_files
@@ -331,6 +331,7 @@ def _linked(path: Path, modules: Sequence[tuple[str, Target]], extra: str | None
     for number, (text, target) in enumerate(modules):
         place = folder / f"part{number}{'.o' if _own_architecture(target) else '.s'}"
         with phase("LLVM"):
+            advance(number, len(modules))
             if _own_architecture(target):
                 place.write_bytes(jit.emit_object(target, text))
             else:

@@ -39,6 +39,7 @@ from sardonyx.backends.llvm.interface import (
     EntryOptions,
     EntrySizes,
 )
+from sardonyx.backends.llvm.runtime.phases import advance
 from sardonyx.dialects import locations
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.kernel.ops import (
@@ -74,7 +75,8 @@ def emit_entry(
     by_form: dict[Hashable, str] = {}
     by_text: dict[str, str] = {}
     symbols: dict[str, str] = {}
-    for kernel in kernels:
+    for number, kernel in enumerate(kernels):
+        advance(number, len(kernels))
         name, form = kernel.sym_name.data, form_of(kernel)
         if form not in by_form:
             text = emit_kernel(module, kernel, "kernel.candidate")

@@ -8,6 +8,7 @@ from xdsl.ir import Block
 from sardonyx.backends.llvm.lowering import elementwise, epilogue, remarks, row_fusion, views
 from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.backends.llvm.registries import LOWERINGS
+from sardonyx.backends.llvm.runtime.phases import advance
 from sardonyx.dialects import locations
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.sx.control import YieldOp
@@ -32,8 +33,11 @@ def lower_block(plan: Plan, block: Block) -> None:
     through = {view.root: view for view in views.choose(block, taken | joined)}
     joined |= {op for view in through.values() for op in view.ops}
     inlined = elementwise.choose_inlined(block, joined | aside)
-    for op in block.ops:
+    total = len(block.ops) if isinstance(block.parent_op(), func.FuncOp) else 0
+    for number, op in enumerate(block.ops):
         plan.current = op
+        if total:
+            advance(number, total)
         try:
             if isinstance(op, func.ReturnOp | YieldOp):
                 continue
