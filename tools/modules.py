@@ -23,7 +23,7 @@ from sardonyx.tools.text import Text, parse_text
 
 STDIN = "-"
 ONNX_SUFFIXES = frozenset(".onnx .onnxtxt .onnxtext .onnxjson .json .textproto .prototxt .pbtxt .txtpb".split())
-"""Names of ONNX models end in one of these: binary ones, and those that `frontend.onnx.texts` reads."""
+"""Names of ONNX models end in one of these: binary ones, and those that `backends.onnx.texts` lists."""
 
 
 @dataclass(frozen=True)

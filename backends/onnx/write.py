@@ -18,11 +18,12 @@ import onnx
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.onnx.build import build
-from sardonyx.backends.onnx.emit import Skeleton
+from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.inputs import is_weight
 from sardonyx.backends.onnx.options import ExportOptions
 from sardonyx.backends.onnx.stream import can_stream, write_inside
-from sardonyx.backends.onnx.tensors import fill, place, raw_view, stored_size
+from sardonyx.backends.onnx.tensors import array_from_proto, fill, place, raw_view, stored_size
+from sardonyx.backends.onnx.texts import is_text, refuse_unwritable, serialized
 from sardonyx.dialects.files import write_files, write_whole
 from sardonyx.dialects.weights import FileSlice, Weight, WeightStore
 from sardonyx.errors import InvalidArgumentError, MissingWeightError
@@ -32,6 +33,8 @@ INSIDE_LIMIT = 2**31
 ALIGNED_FROM = 1 << 20
 ALIGNMENT = 1 << 16
 CHUNK = 1 << 24
+CONTENTS = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data")
+"""The fields of a tensor that hold its elements."""
 
 
 def export_module(module: ModuleOp, store: WeightStore, path: str | os.PathLike[str], **options: Any) -> None:
@@ -75,12 +78,18 @@ def whole_proto(skeleton: Skeleton) -> onnx.ModelProto:
 def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
     """Write a model; `external` says where the weights go (None: inside until 2 GiB).
 
+    A file whose name ends in .json or .textproto (see `texts`) is written as text.
+
     Raises:
         InvalidArgumentError: The path cannot be written, or the weights do not fit inside.
+        UnsupportedError: The name asks for ONNX's own syntax.
         MissingWeightError: The bytes of a weight are not here.
     """
     if path.is_dir():
         raise InvalidArgumentError(f"cannot write {path}: it is a folder")
+    refuse_unwritable(path)
+    if external:
+        skeleton = _outside(skeleton)
     size = skeleton.proto.ByteSize() + skeleton.nbytes() + 16 * len(skeleton.contents)
     if external is None:
         external = size >= INSIDE_LIMIT
@@ -90,12 +99,10 @@ def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
             hint="save_as_external_data=True writes them beside the model",
         )
     if not external or not any(is_weight(content) for content in skeleton.contents.values()):
-        if not skeleton.contents:
-            write_whole(path, skeleton.proto.SerializeToString(deterministic=True))
-        elif can_stream(skeleton):
+        if skeleton.contents and not is_text(path) and can_stream(skeleton):
             write_files([(path, lambda file: write_inside(skeleton, file))])
         else:
-            write_whole(path, whole_proto(skeleton).SerializeToString(deterministic=True))
+            write_whole(path, serialized(whole_proto(skeleton) if skeleton.contents else skeleton.proto, path))
         return
     beside = path.with_name(f"{path.stem}_data")
     if beside.is_dir() or beside == path:
@@ -105,9 +112,27 @@ def save(skeleton: Skeleton, path: Path, external: bool | None) -> None:
     write_files(
         [
             (beside, lambda file: _write_beside(skeleton, proto, file, beside.name)),
-            (path, lambda file: file.write(proto.SerializeToString(deterministic=True))),
+            (path, lambda file: file.write(serialized(proto, path))),
         ]
     )
+
+
+def _outside(skeleton: Skeleton) -> Skeleton:
+    """The model with the contents of all weights beside the proto, those too that it was read with inside."""
+    inside: dict[str, Content] = {}
+    for tensor in skeleton.proto.graph.initializer:
+        if tensor.name not in skeleton.contents and tensor.data_type != onnx.TensorProto.STRING:
+            array = array_from_proto(tensor, f"initializer '{tensor.name}'")
+            if is_weight(array):
+                inside[tensor.name] = array
+    if not inside:
+        return skeleton
+    proto = onnx.ModelProto()
+    proto.CopyFrom(skeleton.proto)
+    for tensor in proto.graph.initializer:
+        for field in CONTENTS if tensor.name in inside else ():
+            tensor.ClearField(field)
+    return Skeleton(proto, {**skeleton.contents, **inside}, skeleton.opaque)
 
 
 def _write_beside(skeleton: Skeleton, proto: onnx.ModelProto, out: BinaryIO, location: str) -> None:

@@ -15,10 +15,11 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from sardonyx.backends.onnx.texts import is_text
 from sardonyx.dialects.weights import FileSlice
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.frontend.onnx.external import is_external, locate
-from sardonyx.frontend.onnx.texts import is_text, parse_text
+from sardonyx.frontend.onnx.texts import parse_text
 
 MAX_FILE = 2**31 - 1
 """Protobuf reads no larger message."""
@@ -96,7 +97,7 @@ def _read(tensor: onnx.TensorProto, folder: Path | None) -> None:
         file.seek(where.offset)
         tensor.raw_data = file.read(where.length)
     del tensor.external_data[:]
-    tensor.data_location = onnx.TensorProto.DEFAULT
+    tensor.ClearField("data_location")
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -101,7 +101,7 @@ class OnnxModel:
             dtype = dtype_from_onnx(tensor.data_type, where)
             contents[tensor.name] = Weight(tensor.name, dtype, tensor_shape(tensor, dtype, where), file)
             del tensor.external_data[:]
-            tensor.data_location = onnx.TensorProto.DEFAULT
+            tensor.ClearField("data_location")
         return OnnxModel(Skeleton(loaded.proto, contents))
 
     # ---- using it

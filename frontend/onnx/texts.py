@@ -1,4 +1,4 @@
-"""ONNX models written as text: ONNX's own syntax, JSON, and Protobuf's text format; told apart by the file's name."""
+"""Reads ONNX models written as text: ONNX's own syntax, JSON, and Protobuf's text format."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ from typing import Any
 
 import onnx
 
+from sardonyx.backends.onnx.texts import JSON, SYNTAX
 from sardonyx.errors import InvalidArgumentError
 
-SYNTAX = frozenset({".onnxtxt", ".onnxtext"})
-JSON = frozenset({".json", ".onnxjson"})
-PROTOTEXT = frozenset({".textproto", ".prototxt", ".pbtxt", ".txtpb"})
 MAX_NESTING = 100
 """How deep brackets may be nested: parsers recurse."""
-
-
-def is_text(path: Path) -> bool:
-    """Whether a file of this name holds text."""
-    return path.suffix.lower() in SYNTAX | JSON | PROTOTEXT
 
 
 def parse_text(data: bytes, path: Path) -> onnx.ModelProto:

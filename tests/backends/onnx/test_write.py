@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx_models import run_ort
+from onnx_models import info, model, run_ort
 
 import sardonyx as sx
 from sardonyx.backends.onnx import write
@@ -240,3 +240,54 @@ def test_a_weight_without_its_bytes_leaves_nothing(tmp_path):
         with pytest.raises(sx.MissingWeightError, match="m_data"):
             back.export_onnx(tmp_path / "new" / "n.onnx", save_as_external_data=external)
     assert files(tmp_path / "new") == []
+
+
+# ---- text
+
+
+@pytest.mark.parametrize("name", ["m.json", "m.onnxjson", "m.textproto", "m.pbtxt"])
+@pytest.mark.parametrize("external", [False, True])
+def test_text_forms(tmp_path: Path, name: str, external: bool) -> None:
+    """A model saved as text is text, and reads back as it was, floats and special values to the bit."""
+    weights = {"w": np.array([1 / 3, np.nan, np.inf, -0.0, 1e-42] * 99, np.float32)}
+    node_ = onnx.helper.make_node("LeakyRelu", ["x"], ["h"], alpha=1 / 3, doc_string="ünï")
+    proto = model(
+        [node_, onnx.helper.make_node("Add", ["h", "w"], ["y"])], [info("x", [495])], [info("y", [495])], weights
+    )
+    made = sx.OnnxModel.from_proto(proto)
+    made.save(tmp_path / name, save_as_external_data=external)
+    assert "LeakyRelu" in (tmp_path / name).read_text("utf-8") and (tmp_path / "m_data").exists() == external
+    again = sx.OnnxModel.open(tmp_path / name).to_proto()
+    assert again.graph.initializer[0].raw_data == proto.graph.initializer[0].raw_data and again == proto
+    first = (tmp_path / name).read_bytes()
+    made.save(tmp_path / name, save_as_external_data=external)
+    assert (tmp_path / name).read_bytes() == first
+
+
+def test_the_syntax_that_loses_digits_is_not_written(tmp_path: Path) -> None:
+    made = sx.OnnxModel.from_proto(model([], [info("x", [2])], [info("x", [2])]))
+    with pytest.raises(sx.UnsupportedError, match=r"m.onnxtxt would be in ONNX's own syntax") as error:
+        made.save(tmp_path / "m.onnxtxt")
+    assert ".textproto" in (error.value.hint or "") and not list(tmp_path.iterdir())
+
+
+def test_weights_that_came_inside_go_beside(tmp_path: Path) -> None:
+    """A file with its weights inside, opened and saved: where they go is as for a graph, tensors' notes included."""
+    weights = {"w": np.arange(64, dtype=np.float32), "axes": np.int64([0]), "half": np.ones(40, np.float16)}
+    nodes = [onnx.helper.make_node("Add", ["x", "w"], ["h"]), onnx.helper.make_node("Cast", ["half"], ["c"], to=1)]
+    nodes.append(onnx.helper.make_node("Unsqueeze", ["h", "axes"], ["y"]))
+    proto = model(nodes, [info("x", [64])], [info("y", [1, 64]), info("c", [40])], weights)
+    proto.graph.initializer[0].doc_string = "kept"
+    proto.graph.initializer[2].CopyFrom(
+        onnx.helper.make_tensor("half", onnx.TensorProto.FLOAT16, [40], [1.0] * 40)  # int32_data
+    )
+    (tmp_path / "inside.onnx").write_bytes(proto.SerializeToString())
+    held = sx.OnnxModel.open(tmp_path / "inside.onnx")
+    held.save(tmp_path / "out.onnx", save_as_external_data=True)
+    assert (tmp_path / "out_data").stat().st_size == 64 * 4 + 40 * 2
+    stored = onnx.load(str(tmp_path / "out.onnx"), load_external_data=False).graph.initializer
+    assert [(t.name, t.data_location) for t in stored] == [("w", 1), ("axes", 0), ("half", 1)]
+    assert stored[0].doc_string == "kept" and held.to_proto() == proto
+    x = np.ones(64, np.float32)
+    for got, want in zip(run_ort(str(tmp_path / "out.onnx"), {"x": x}), run_ort(proto, {"x": x}), strict=True):
+        np.testing.assert_array_equal(got, want)
