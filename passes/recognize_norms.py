@@ -361,7 +361,7 @@ class NormPattern(SxPattern[SxOp]):
 
 @dataclass(frozen=True)
 class RecognizeNormsPass(SxPass):
-    """State layer, RMS and instance normalisations as one op.
+    """State layer, RMS, instance and group normalisations as one op.
 
     Cases:
 
@@ -374,12 +374,15 @@ class RecognizeNormsPass(SxPass):
     4. Over all axes behind the channels, and with scale and bias per channel or none, it is `instance_norm(x)`.
     5. Computed in float32 between casts from and to 16 bits, it is the op in 16 bits.
     6. Without a scale there is one of ones, where its size is known and small.
-    7. Not: other axes; where something in between is read elsewhere; where x is broadcast; in 16 bits throughout, whose
+    7. Where the channels were grouped by a reshape before, and the shape comes back behind: `group_norm(x)`. So is an
+       instance or layer norm between these reshapes whose scale is 1 and bias 0; scale and bias are those that follow,
+       per channel.
+    8. Not: other axes; where something in between is read elsewhere; where x is broadcast; in 16 bits throughout, whose
        squares overflow early, and in float64, where ONNX's operators compute in float32; `mean(x²) - mean(x)²`, which
        cancels.
 
     Requires: nothing (`fold-constants`, `simplify` and `cse` before it help). Ensures: none of the cases is left.
-    Opsets below 17, and for RMS below 23, have no such operator; `legalize-for-opset` states it by others again.
+    Opsets below 17, for groups below 21, and for RMS below 23, have no such operator; `legalize-for-opset` states it by others again.
     Promise: reassociates(8), where no square overflows.
     """
 
@@ -387,4 +390,7 @@ class RecognizeNormsPass(SxPass):
     PROMISE: ClassVar[Promise] = reassociates(8)
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
+        from sardonyx.passes.recognize_groups import GroupNormPattern  # it asks what is a normalisation here
+
+        RewriteDriver([GroupNormPattern()], run).rewrite(module)  # before what it holds becomes a layer norm
         RewriteDriver([NormPattern()], run).rewrite(module)

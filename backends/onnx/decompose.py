@@ -17,15 +17,18 @@ from sardonyx.backends.onnx.rewrite import Expansion
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Proof, less_equal
-from sardonyx.dialects.dtypes import DType, int64
+from sardonyx.dialects.dtypes import DType, float32, int64
 from sardonyx.dialects.sx.constant import dense_array, dense_attribute
 from sardonyx.dialects.values import contents, known_ints
+from sardonyx.passes.fold_affine import constant_array
 
 Values = Sequence[SSAValue | None] | None
 Decomposition = Callable[[SxOp, Expansion, int], Values]
 DECOMPOSITIONS: dict[str, Decomposition] = {}
 
 INT64_MAX = 2**63 - 1
+MAX_CHANNELS = 4096
+"""Vectors along the channels up to this size are put into their shape here."""
 
 
 def decomposes(*names: str) -> Callable[[Decomposition], Decomposition]:
@@ -308,13 +311,28 @@ def _rms_norm(op: SxOp, b: Expansion, opset: int) -> Values:
 def _group_norm(op: SxOp, b: Expansion, opset: int) -> Values:
     x, scale, bias = _operands(op)
     dtype, stash = dtype_of(x), _stash(op, dtype_of(x))
-    total = len(dims_of(x))
     groups = op.attr("num_groups")
+    sizes = [d.static_value for d in dims_of(x)]
+    shape = b("shape", x) if None in sizes else b.constant(sizes, int64)
     grouped = b("reshape", b.cast(x, stash), b.constant([0, groups, -1], int64))
-    y, _, _ = _normalized(b, grouped, [2], op.attr("epsilon"))
-    y = b.cast(b("reshape", y, b("shape", x)), dtype)
-    per_channel = b.constant([-1, *[1] * (total - 2)], int64)
-    return [b("add", b("mul", y, b("reshape", scale, per_channel)), b("reshape", bias, per_channel))]
+    if stash == float32:
+        ones, zeros = (b.constant([number] * groups, stash) for number in (1.0, 0.0))
+        y = b("instance_norm", grouped, ones, zeros, epsilon=op.attr("epsilon"))
+    else:  # runtimes have no such kernel in double precision
+        y, _, _ = _normalized(b, grouped, [2], op.attr("epsilon"))
+    y = b.cast(b("reshape", y, shape), dtype)
+    scale, bias = (_per_channel(b, vector, len(sizes)) for vector in (scale, bias))
+    return [b("add", b("mul", y, scale), bias)]
+
+
+def _per_channel(b: Expansion, vector: SSAValue, rank: int) -> SSAValue:
+    """A vector along axis 1: a constant again where it is one, and not large."""
+    size = dims_of(vector)[0].static_value
+    array = constant_array(vector) if size is not None and size <= MAX_CHANNELS else None
+    shape = [-1, *[1] * (rank - 2)]
+    if array is not None:
+        return b.constant(array.reshape(shape), dtype_of(vector))
+    return b("reshape", vector, b.constant(shape, int64))
 
 
 @decomposes("batch_norm")

@@ -201,3 +201,73 @@ def test_three_executions_of_what_it_makes():
     module = recognized(several, "x: f32[n, 6], y: f32[n, 3, h, w]")
     x, y = (RNG.normal(size=s).astype(np.float32) for s in ((5, 6), (5, 3, 7, 4)))
     three_executions(module, [x, y])
+
+
+# ---- groups
+
+W6, B6 = (RNG.uniform(0.5, 1.5, (6, 1, 1)).astype(np.float32) for _ in range(2))
+
+
+def by_parts(x: Any) -> Any:
+    return centred(x) / sx.sqrt(variance(x) + EPS)
+
+
+def by_instances(x: Any) -> Any:
+    groups = x.shape[1]
+    return sx.instance_norm(x, np.ones(groups, np.float32), np.zeros(groups, np.float32), epsilon=1e-5)
+
+
+def grouped(norm: Callable[[Any], Any], groups: int = 3) -> Callable[[Any], Any]:
+    return lambda x: sx.reshape(norm(sx.reshape(x, [x.shape[0], groups, -1])), x.shape)
+
+
+GROUPS: dict[str, Callable[[Any], Any]] = {
+    "parts": lambda x: grouped(by_parts)(x) * W6 + B6,
+    "instances": lambda x: B6 + W6 * grouped(by_instances)(x),
+    "no-bias": lambda x: grouped(by_instances)(x) * W6,
+    "bias-only": lambda x: grouped(by_parts)(x) + B6[None],
+    "bare": grouped(by_instances),
+    "bare-parts": grouped(by_parts, 1),
+    "each": grouped(by_instances, 6),
+    "four-axes": lambda x: sx.reshape(
+        (lambda y: (y - mean(y, (2, 3))) * sx.rsqrt(mean((y - mean(y, (2, 3))) ** 2.0, (2, 3)) + EPS))(
+            sx.reshape(x, [x.shape[0], 2, 3, -1])
+        ),
+        x.shape,
+    ),
+}
+NO_GROUPS: dict[str, Callable[[Any], Any]] = {
+    "scaled-inside": lambda x: grouped(lambda y: sx.instance_norm(y, G[:3], np.zeros(3, np.float32), epsilon=1e-5))(x),
+    "moved-inside": lambda x: grouped(lambda y: sx.instance_norm(y, np.ones(3, np.float32), B[:3], epsilon=1e-5))(x),
+    "across-items": lambda x: sx.reshape(by_parts(sx.reshape(x, [1, 6, -1])), x.shape),
+    "no-divisor": lambda x: sx.reshape(by_instances(sx.reshape(x, [x.shape[0], 4, -1])), x.shape),
+    "another-shape": lambda x: sx.reshape(by_instances(sx.reshape(x, [x.shape[0], 3, -1])), [x.shape[0], -1]),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_group_norms(name: str):
+    signature = ("x: f32[2, 6, 4, 5]", "x: f32[n, 6, h, w]")[len(name) % 2]
+    module = recognized(GROUPS[name], signature)
+    assert [op for op in ops_of(module) if op not in ("sx.shape", "sx.gather", "sx.concat")] == ["sx.group_norm"]
+    three_executions(module, [RNG.standard_normal((2, 6, 4, 5)).astype(np.float32)])
+
+
+@pytest.mark.parametrize("name", NO_GROUPS)
+def test_what_is_no_group_norm(name: str):
+    module = recognized(NO_GROUPS[name], "x: f32[2, 6, 4, 5]")
+    assert "sx.group_norm" not in ops_of(module)
+
+
+def test_why_it_is_no_group_norm():
+    module = module_of(NO_GROUPS["no-divisor"], "x: f32[2, 6, 4, 5]")
+    report = PassManager(f"{PREPARE},recognize-norms", keep_declines=True).run(module)
+    assert "4 groups are not proved to divide 6 channels of each item" in [d.reason for d in report.passes[-1].declines]
+
+
+def test_what_is_read_before_the_scale_stays():
+    def read(x: Any) -> Any:
+        y = grouped(by_instances)(x)
+        return y * W6 + B6, y
+
+    assert ops_of(recognized(read, "x: f32[2, 6, 4, 5]")).count("sx.group_norm") == 1  # without scale and bias

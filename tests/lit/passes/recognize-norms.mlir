@@ -1,6 +1,8 @@
 // RUN: sardonyx-opt %s -p recognize-norms | filecheck %s
 // RUN: sardonyx-opt %s -p recognize-norms --explain recognize-norms 2>&1 >/dev/null | filecheck %s --check-prefix=WHY
 
+// WHY: 3 groups are not proved to divide 4 channels of each item
+
 // Case 1: what PyTorch exports.
 // CHECK-LABEL: func.func @layer
 // CHECK:       %{{.*}} = sx.layer_norm %x, %g, %b {epsilon = {{.*}}} : (tensor<?x4xf32, #sx.dims<n, _>>, tensor<4xf32>, tensor<4xf32>)
@@ -154,4 +156,37 @@ func.func @first_axis(%x: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>)
   %d1 = sx.sqrt %ve1 : (tensor<3xf32>) -> tensor<3xf32>
   %q1 = sx.div %x, %d1 : (tensor<3x3xf32>, tensor<3xf32>) -> tensor<3x3xf32>
   func.return %q, %q1 : tensor<3x3xf32>, tensor<3x3xf32>
+}
+
+// Case 7: what PyTorch's older exporter makes of a group norm.
+// CHECK-LABEL: func.func @groups
+// CHECK:       %[[G:.*]] = sx.reshape %g
+// CHECK:       %[[B:.*]] = sx.reshape %b
+// CHECK-NEXT:  sx.group_norm %x, %[[G]], %[[B]] {num_groups = 2 : i64, epsilon = {{.*}}} : (tensor<?x4x?xf32, #sx.dims<n, _, w>>, tensor<4xf32>, tensor<4xf32>)
+// CHECK-NEXT:  return
+func.func @groups(%x: tensor<?x4x?xf32, #sx.dims<n, _, w>>, %g: tensor<4x1xf32>, %b: tensor<4x1xf32>) -> tensor<?x4x?xf32, #sx.dims<n, _, w>> {
+  %one = sx.constant {value = dense<1.0> : tensor<2xf32>} : () -> tensor<2xf32>
+  %zero = sx.constant {value = dense<0.0> : tensor<2xf32>} : () -> tensor<2xf32>
+  %there = sx.constant {value = dense<[0, 2, -1]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %back = sx.shape %x : (tensor<?x4x?xf32, #sx.dims<n, _, w>>) -> tensor<3xi64>
+  %0 = sx.reshape %x, %there : (tensor<?x4x?xf32, #sx.dims<n, _, w>>, tensor<3xi64>) -> tensor<?x2x?xf32, #sx.dims<n, _, w * 2>>
+  %1 = sx.instance_norm %0, %one, %zero {epsilon = 1.0e-3 : f64} : (tensor<?x2x?xf32, #sx.dims<n, _, w * 2>>, tensor<2xf32>, tensor<2xf32>) -> tensor<?x2x?xf32, #sx.dims<n, _, w * 2>>
+  %2 = sx.reshape %1, %back : (tensor<?x2x?xf32, #sx.dims<n, _, w * 2>>, tensor<3xi64>) -> tensor<?x4x?xf32, #sx.dims<n, _, w>>
+  %3 = sx.mul %2, %g : (tensor<?x4x?xf32, #sx.dims<n, _, w>>, tensor<4x1xf32>) -> tensor<?x4x?xf32, #sx.dims<n, _, w>>
+  %4 = sx.add %3, %b : (tensor<?x4x?xf32, #sx.dims<n, _, w>>, tensor<4x1xf32>) -> tensor<?x4x?xf32, #sx.dims<n, _, w>>
+  func.return %4 : tensor<?x4x?xf32, #sx.dims<n, _, w>>
+}
+
+// Not: groups across items.
+// CHECK-LABEL: func.func @no_groups
+// CHECK:       sx.instance_norm
+func.func @no_groups(%x: tensor<3x4x2xf32>) -> tensor<3x4x2xf32> {
+  %one = sx.constant {value = dense<1.0> : tensor<3xf32>} : () -> tensor<3xf32>
+  %zero = sx.constant {value = dense<0.0> : tensor<3xf32>} : () -> tensor<3xf32>
+  %there = sx.constant {value = dense<[2, 3, 4]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %back = sx.constant {value = dense<[3, 4, 2]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %0 = sx.reshape %x, %there : (tensor<3x4x2xf32>, tensor<3xi64>) -> tensor<2x3x4xf32>
+  %1 = sx.instance_norm %0, %one, %zero : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3x4xf32>
+  %2 = sx.reshape %1, %back : (tensor<2x3x4xf32>, tensor<3xi64>) -> tensor<3x4x2xf32>
+  func.return %2 : tensor<3x4x2xf32>
 }
