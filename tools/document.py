@@ -109,14 +109,11 @@ def _html_block(block: Block) -> str:
         for row in block.rows
     ]
     wide = ' class="wide"' if len(block.columns) > 3 else ""
-    shown, rest = (rows, []) if len(rows) <= ROWS + 5 else (rows[:ROWS], rows[ROWS:])
-    found = [
-        f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>{"".join(shown)}</tbody></table></div>'
-    ]
-    if rest:
-        more = f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>{"".join(rest)}</tbody></table></div>'
-        found.append(f'<details class="rest"><summary>{len(rest)} more rows</summary>{more}</details>')
-    return "".join(found)
+    start, end = f'<div class="table"><table{wide}><thead><tr>{head}</tr></thead><tbody>', "</tbody></table></div>"
+    if len(rows) <= ROWS + 5:
+        return f"{start}{''.join(rows)}{end}"
+    more = f"<summary>{len(rows) - ROWS} more rows</summary>{start}{''.join(rows[ROWS:])}{end}"
+    return f'{start}{"".join(rows[:ROWS])}{end}<details class="rest">{more}</details>'
 
 
 def _html_cell(tag: str, text: str, right: bool) -> str:

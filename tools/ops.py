@@ -79,7 +79,7 @@ def run(options: Any, stdout: TextIO) -> int:
         stdout.write(f"  {text}\n")
     for report in reports:
         stdout.write(f"\n{report.target} ({report.source})\n")
-        rows = _grouped(report.gaps)
+        rows = grouped(report.gaps)
         if rows:
             print_table(("", "operator", "nodes", "why", "fix"), rows[:MOST], stdout)
         if len(rows) > MOST:
@@ -116,7 +116,7 @@ def _not_written(found: Any, done: list[str], as_json: bool, stdout: TextIO) -> 
     return EXIT_CHECK
 
 
-def _grouped(gaps: Any) -> list[list[str]]:
+def grouped(gaps: Any) -> list[list[str]]:
     """Gaps alike in one row, with the first nodes."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for gap in gaps:

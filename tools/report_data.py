@@ -18,6 +18,7 @@ from sardonyx.tools.bench import TIMING_COLUMNS, timing_rows
 from sardonyx.tools.document import Block, Builder, Document, Fact, Picture, Table
 from sardonyx.tools.graph_svg import drawings_of, svg
 from sardonyx.tools.measure import measure
+from sardonyx.tools.ops import grouped
 from sardonyx.tools.verify import result_row
 
 MOST = 40
@@ -54,7 +55,7 @@ def collect(
     builder.add("Inputs and outputs", _interface(graph))
     found = verify(source, path, progress=progress, **arguments)
     found = found if called is None else replace(found, source=called)
-    builder.add("Parity", *_parity(found))
+    builder.add("Parity", *_parity(found), _metrics(found))
     progress("comparing with targets")
     builder.add("Targets", *_gaps(model, targets))
     if seconds:
@@ -77,6 +78,16 @@ def collect(
         Fact("executions untested", str(len(found.untested)), "open" if found.untested else "good"),
     )
     return Document(Path(path).name, facts, tuple(builder.sections), f"Made by Sardonyx; {known}")
+
+
+def _metrics(found: Verification) -> Table:
+    """The user's metrics by inputs and execution."""
+    rows = [
+        (", ".join(f"{k}={v}" for k, v in r.binding.items()) or r.origin, r.execution, name, f"{value:.6g}")
+        for r in found.results
+        for name, value in r.metrics.items()
+    ]
+    return Table(("dims", "execution", "metric", "value"), tuple(rows), ("value",))
 
 
 def _picture(graph: ModelGraph) -> Block:
@@ -146,13 +157,13 @@ def _gaps(model: OnnxModel, targets: Sequence[str]) -> list[Block]:
         missing = [g for g in report.gaps if g.kind == "unsupported"]
         limits = len(report.gaps) - len(missing)
         rows.append((report.target, "passed" if report.ok else "unsupported", str(len(missing)), report.source))
-        details += [(report.target, g.operator, g.node, g.reason, g.fix) for g in missing[:MOST]]
+        details += [(report.target, *row[1:]) for row in grouped(missing)[:MOST]]
         if limits:
             text = f"{limits} node{'s' * (limits != 1)}"
             details.append((report.target, "", text, "supported with restrictions", "see sardonyx ops"))
     blocks: list[Block] = [Table(("target", "", "gaps", "source"), tuple(rows), ("gaps",))]
     if details:
-        blocks.append(Table(("target", "operator", "node", "why", "fix"), tuple(details)))
+        blocks.append(Table(("target", "operator", "nodes", "why", "fix"), tuple(details)))
     return blocks
 
 
