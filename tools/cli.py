@@ -123,7 +123,11 @@ def main() -> None:
     """The console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without our rules and dashes is no reason to fail
-    sys.exit(close_stdout(run(sys.argv[1:], sys.stdout, sys.stderr)))
+    try:
+        status = run(sys.argv[1:], sys.stdout, sys.stderr)
+    except KeyboardInterrupt:  # before the command itself ran: modules are still being imported
+        status = EXIT_INTERRUPTED
+    sys.exit(close_stdout(status))
 
 
 if __name__ == "__main__":

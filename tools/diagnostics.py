@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from typing import TextIO
 
-from sardonyx.errors import SardonyxError
+from sardonyx.errors import InvalidArgumentError, SardonyxError
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -28,6 +29,8 @@ EXIT_INTERRUPTED = 130
 """Ctrl-C (128 + SIGINT)."""
 
 _LONGEST = 1000
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+"""What standard output, or a temporary file, may meet at any time."""
 
 
 def render(error: SardonyxError, stream: TextIO, source: str | None = None, debug: bool = False) -> None:
@@ -70,6 +73,8 @@ def as_error(error: BaseException) -> SardonyxError:
     """The error itself, or one for what should not have come so far."""
     if isinstance(error, SardonyxError):
         return error
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return InvalidArgumentError(f"cannot write the result: {os.strerror(error.errno)}")
     wrapped = SardonyxError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     wrapped.__cause__ = error
     return wrapped

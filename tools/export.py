@@ -71,7 +71,7 @@ def run(options: Any, stdout: TextIO) -> int:
         with tempfile.TemporaryDirectory(prefix=".sardonyx-", dir=target.parent) as folder:
             draft = Path(folder) / target.name
             progress("writing")
-            source.write(draft, options)
+            _write(source, draft, options)
             made = _inspect(source.graph, draft, steps)
             ok = _gaps(draft, options.target, steps)
             found = None
@@ -109,6 +109,15 @@ def run(options: Any, stdout: TextIO) -> int:
         stdout.write(f"{'error' if options.strict else 'warning'}: {text}\n")
     stdout.write(f"{options.output}\n" if ok else "nothing was written\n")
     return EXIT_OK if ok else EXIT_CHECK
+
+
+def _write(source: Any, draft: Path, options: Any) -> None:
+    """Write the model; an error names the place where it is to be."""
+    try:
+        source.write(draft, options)
+    except SardonyxError as error:
+        error.message = error.message.replace(str(draft), options.output)
+        raise
 
 
 def _inspect(graph: Any, draft: Path, steps: list[list[str]]) -> dict[str, Any]:

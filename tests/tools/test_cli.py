@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import io
 import os
 import re
@@ -104,3 +105,32 @@ def test_help_loads_nothing_and_a_plain_terminal_will_do(tmp_path: Path) -> None
     )  # fmt: skip
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "1. trace" in shown.stdout
+
+
+def test_a_full_disk_and_an_interrupt_are_told_as_what_they_are() -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "no space")
+
+    err = io.StringIO()
+    assert cli.run(["ops", "x.onnx", "--list-targets"], Full(), err) == 1
+    assert err.getvalue() == "error: cannot write the result: No space left on device [INVALID_ARGUMENT]\n"
+
+    # Ctrl-C while a module is imported, which takes longer than most commands.
+    script = "import sys; sys.argv = ['sardonyx', 'demo']; import sardonyx.tools.cli as cli\n"
+    script += "def stop(*_): raise KeyboardInterrupt\ncli.build_parser = stop; cli.main()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("command", sorted(cli.COMMANDS))
+def test_every_help_has_examples_and_exit_statuses(command: str) -> None:
+    status, out, err = call(command, "--help")
+    assert (status, err) == (0, "")
+    assert re.search(rf"^  sardonyx {command}\b", out, re.MULTILINE), out
+    told = out.partition("exit status:")[2]
+    assert (
+        re.search(r"\b0 \w+", told)
+        and re.search(r"\b1 \w+", told)
+        and "2 the command line is wrong" in " ".join(told.split())
+    )
