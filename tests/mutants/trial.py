@@ -66,6 +66,7 @@ PASSES_OF = {
     "channels_last": ("channels-last",),
     "fold_affine": ("fold-affine",),
     "decompose_batch_norm": ("decompose-batch-norm",),
+    "join_slices": ("join-slices",),
     "recognize_gelu": ("recognize-gelu",),
     "recognize_norms": ("recognize-norms",),
     "recognize_parts": ("recognize-norms", "recognize-attention"),

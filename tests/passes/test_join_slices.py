@@ -40,7 +40,7 @@ def test_traced_parts_keep_their_lines() -> None:
 
 def test_a_merged_op_bears_the_name_of_what_it_computes() -> None:
     """Two reshapes in a row are one: it computes what the second did."""
-    shapes = {"s0": np.int64([6, -1]), "s1": np.int64([3, -1])}
+    shapes = {"s0": np.array([6, -1], np.int64), "s1": np.array([3, -1], np.int64)}
     nodes = [node("Reshape", "x s0", "first"), node("Reshape", "first s1", "second"), node("Neg", "second", "y")]
     made = sx.OnnxModel.from_proto(model(nodes, [info("x", [2, 12])], [info("y", [3, 8])], shapes))
     made.optimize()

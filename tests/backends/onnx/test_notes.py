@@ -54,17 +54,19 @@ def everything() -> onnx.ModelProto:
         node("If", "c", "y", name="choice", then_branch=branch("then", "Neg"), else_branch=branch("other", "Abs")),
         node("Mul", "w s", "q", name="mul"),
         node("Fancy", "q", "f", name="fancy", domain="acme", table=numpy_helper.from_array(np.ones(2, "f4"), "lut")),
-        node("Constant", "", "c0", name="made", value=numpy_helper.from_array(np.float32([1, 2, 3]), "inner")),
+        node(
+            "Constant", "", "c0", name="made", value=numpy_helper.from_array(np.array([1, 2, 3], np.float32), "inner")
+        ),
         node("Add", "q c0", "o", name="last"),
     ]
     proto = model(nodes, [info("x", ["n", 3]), info("c", [], onnx.TensorProto.BOOL), info("k", [3])],
                   [info("y", ["n", 3]), info("o", ["n", 3]), info("z", [2, "count"], onnx.TensorProto.INT64),
-                   info("f", ["n", 3])], {"k": np.float32([1, 2, 3])}, opset=26, domains={"acme": 3},
+                   info("f", ["n", 3])], {"k": np.array([1, 2, 3], np.float32)}, opset=26, domains={"acme": 3},
                   ir_version=13)  # fmt: skip
     graph = proto.graph
     graph.value_info.extend([info("h", ["n", 3]), info("w", ["n", 3]), info("q", ["n", 3])])
-    positions = numpy_helper.from_array(np.int64([0, 2]), "s_indices")
-    values = numpy_helper.from_array(np.float32([2, -3]), "s")
+    positions = numpy_helper.from_array(np.array([0, 2], np.int64), "s_indices")
+    values = numpy_helper.from_array(np.array([2, -3], np.float32), "s")
     graph.sparse_initializer.add(values=values, indices=positions, dims=[3])
     for part in (*graph.input, *graph.output, *graph.value_info, *graph.initializer, *graph.node):
         said(part, part.name)
@@ -101,7 +103,7 @@ def train(proto: onnx.ModelProto) -> None:
             "step",
             [],
             [info("k_new", [3])],
-            [numpy_helper.from_array(np.float32(0.1), "rate")],
+            [numpy_helper.from_array(np.array(0.1, np.float32), "rate")],
         )
     )
     step.update_binding.add(key="k", value="k_new")
@@ -177,7 +179,9 @@ def test_notes_survive_text_and_pickles() -> None:
 def small(opset: int = 21, ir_version: int = 13) -> onnx.ModelProto:
     """relu(x * k + k)"""
     made = [node("Mul", "x k", "h", "mul"), node("Add", "h k", "w", "add"), node("Relu", "w", "y", "relu")]
-    return model(made, [info("x", ["n", 3])], [info("y", ["n", 3])], {"k": np.float32([1, 2, 3])}, opset, ir_version)
+    return model(
+        made, [info("x", ["n", 3])], [info("y", ["n", 3])], {"k": np.array([1, 2, 3], np.float32)}, opset, ir_version
+    )
 
 
 @pytest.mark.parametrize("opset", [17, 21])
@@ -272,9 +276,11 @@ def test_one_name_in_two_graphs() -> None:
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_sparse_initializers(linear: bool) -> None:
-    at = np.int64([1, 5]) if linear else np.int64([[0, 1], [1, 2]])
+    at = np.array([1, 5], np.int64) if linear else np.array([[0, 1], [1, 2]], np.int64)
     proto = model([node("Add", "x s", "y")], [info("x", [2, 3])], [info("y", [2, 3])])
-    values, where = (numpy_helper.from_array(a, n) for a, n in ((np.float32([4, -0.0]), "s"), (at, "s_indices")))
+    values, where = (
+        numpy_helper.from_array(a, n) for a, n in ((np.array([4, -0.0], np.float32), "s"), (at, "s_indices"))
+    )
     proto.graph.sparse_initializer.add(values=values, indices=where, dims=[2, 3])
     again = roundtrip(proto)
     assert again.graph.sparse_initializer == proto.graph.sparse_initializer and not again.graph.initializer

@@ -273,7 +273,7 @@ def test_the_syntax_that_loses_digits_is_not_written(tmp_path: Path) -> None:
 
 def test_weights_that_came_inside_go_beside(tmp_path: Path) -> None:
     """A file with its weights inside, opened and saved: where they go is as for a graph, tensors' notes included."""
-    weights = {"w": np.arange(64, dtype=np.float32), "axes": np.int64([0]), "half": np.ones(40, np.float16)}
+    weights = {"w": np.arange(64, dtype=np.float32), "axes": np.array([0], np.int64), "half": np.ones(40, np.float16)}
     nodes = [onnx.helper.make_node("Add", ["x", "w"], ["h"]), onnx.helper.make_node("Cast", ["half"], ["c"], to=1)]
     nodes.append(onnx.helper.make_node("Unsqueeze", ["h", "axes"], ["y"]))
     proto = model(nodes, [info("x", [64])], [info("y", [1, 64]), info("c", [40])], weights)
