@@ -33,6 +33,7 @@ from sardonyx.backends.llvm.codegen.contract_tile import (
     emit_tile,
     finish_stored_row,
     lane_mask,
+    steps_of,
 )
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I32, I64, FunctionBuilder, LType
@@ -105,7 +106,7 @@ def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
     rows = _number(p.m)
     once = p.packed is not None and rows is not None and rows <= 4  # a panel is read by one tile: nothing to keep
     if p.segments or once or p.c.element != p.sum or (not p.k.startswith("%") and int(p.k) <= K_BLOCK):
-        _emit_block(b, p, _steps(b, p), "0", least)
+        _emit_block(b, p, steps_of(b, p), "0", least)
         return
     # Blocks of k of about one size, a multiple of what the k loop takes at a time; k of 0 is one empty block.
     some = p.k if not p.k.startswith("%") else b.intrinsic("llvm.smax", I64, [(I64, p.k), (I64, "1")])
@@ -128,14 +129,6 @@ def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
         return []
 
     b.loop("0", blocks, "1", block)
-
-
-def _steps(b: FunctionBuilder, p: Problem) -> str:
-    """The steps of k in all segments."""
-    length = p.k
-    for count, _ in p.segments:
-        length = fold(b, "mul", length, count)
-    return length
 
 
 def _ceil_div(b: FunctionBuilder, x: str, y: str) -> str:
@@ -227,7 +220,10 @@ def _copied_panel(
             return []
 
         b.loop("0", p.k, "1", line)
-        inside = replace(p, b=Operand(held, p.b.element, str(lanes * vectors), "1"))
+        # Of the next panel's lines those are fetched that hold the ends of its rows: the others are here already.
+        last = b.gep(p.b.element, source, str(2 * lanes * vectors - 1))
+        ahead = Ahead(last, apart=fold(b, "mul", p.b.row, str(p.b.element.bytes)))
+        inside = replace(p, b=Operand(held, p.b.element, str(lanes * vectors), "1"), ahead=ahead)
         _tiles(b, inside, runs, Tile(0, vectors, lanes, None, in_panel=True), column)
         return []
 

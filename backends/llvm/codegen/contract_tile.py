@@ -43,10 +43,12 @@ class RowPairs:
 @dataclass(frozen=True)
 class Ahead:
     """What the tiles of a panel of B fetch into the second-level cache meanwhile: from `pointer` on, `step` bytes for
-    each of a tile's steps of k."""
+    each of a tile's steps of k; or the lines of a panel's rows, which lie `apart` bytes apart, one in each turn of the
+    k loop."""
 
     pointer: str
-    step: int
+    step: int = 0
+    apart: str | None = None
 
 
 @dataclass(frozen=True)
@@ -253,24 +255,16 @@ def _sum(
 ) -> list[str]:
     """The k loop, inside the loops over segments; the accumulators are carried through all of them."""
     wide = p.sum.with_lanes(tile.lanes)
-    ahead = None
-    if p.ahead is not None:
-        length = p.k
-        for count, _ in p.segments:
-            length = fold(b, "mul", length, count)
-        # Each tile goes on where the one above it ended.
-        of_tile = fold(b, "mul", length, str(p.ahead.step))
-        number = b.binary("udiv", I64, row, str(tile.rows)) if row != "0" else "0"
-        ahead = b.beyond(p.ahead.pointer, fold(b, "mul", number, of_tile))
+    ahead = None if p.ahead is None else _ahead_of_tile(b, p, p.ahead, tile, row)
 
     def segment(depth: int, a_offset: str, number: str, sums: Sequence[str]) -> list[str]:
         """`number` is that of the segment at this depth."""
         if depth == len(p.segments):
             before = fold(b, "mul", number, p.k)
             start = b.gep(p.b.element, b_start, fold(b, "mul", before, p.b.row))
-            fetched = None
-            if ahead is not None and p.ahead is not None:
-                fetched = b.beyond(ahead, fold(b, "mul", before, str(p.ahead.step)))
+            fetched = ahead
+            if ahead is not None and before != "0":
+                fetched = replace(ahead, pointer=b.beyond(ahead.pointer, fold(b, "mul", before, str(ahead.step))))
             return _multiply(b, p, tile, a_rows, a_offset, start, sums, fetched)
         count, stride = p.segments[depth]
 
@@ -283,6 +277,35 @@ def _sum(
     if not p.segments:
         return _multiply(b, p, tile, a_rows, "0", b_start, starts, ahead)
     return segment(0, "0", "0", starts)
+
+
+def _ahead_of_tile(b: FunctionBuilder, p: Problem, ahead: Ahead, tile: Tile, row: str) -> Ahead:
+    """What this tile fetches: it goes on where the one above it ended."""
+    number = b.binary("udiv", I64, row, str(tile.rows)) if row != "0" else "0"
+    if ahead.apart is None:
+        length = fold(b, "mul", steps_of(b, p), str(ahead.step))
+        return replace(ahead, pointer=b.beyond(ahead.pointer, fold(b, "mul", number, length)))
+    first = fold(b, "mul", number, _turns(b, p.k))
+    inside = b.icmp("slt", I64, first, p.k)  # else all rows have been fetched
+    distance = fold(b, "mul", first, ahead.apart)
+    return Ahead(
+        b.beyond(ahead.pointer, b.select(I64, inside, distance, "0")),
+        apart=b.select(I64, inside, ahead.apart, "0"),
+    )
+
+
+def steps_of(b: FunctionBuilder, p: Problem) -> str:
+    """The steps of k in all segments."""
+    length = p.k
+    for count, _ in p.segments:
+        length = fold(b, "mul", length, count)
+    return length
+
+
+def _turns(b: FunctionBuilder, k: str) -> str:
+    """The turns of the k loop."""
+    steps = _unroll(k)
+    return b.binary("lshr", I64, k, str(steps.bit_length() - 1)) if k.startswith("%") else str(int(k) // steps)
 
 
 def _unroll(k: str) -> int:
@@ -300,9 +323,9 @@ def _multiply(
     a_offset: str,
     b_start: str,
     sums: Sequence[str],
-    fetched: str | None,
+    fetched: Ahead | None,
 ) -> list[str]:
-    """The loop over one run of k; `fetched` is where what it fetches ahead begins."""
+    """The loop over one run of k, and what it fetches ahead."""
     wide = p.sum.with_lanes(tile.lanes)
     add = {1: _multiply_add, 2: add_pairs, 4: add_quads}[p.together]
 
@@ -338,9 +361,12 @@ def _multiply(
         start = whole_groups(b, "0", p.k, unroll)
 
         def turns(k: str, sums: list[str]) -> list[str]:
-            if fetched is not None and p.ahead is not None:
-                at = b.beyond(fetched, fold(b, "mul", k, str(p.ahead.step)))
-                for line in range(0, unroll * p.ahead.step, CACHE_LINE):
+            if fetched is not None and fetched.apart is not None:
+                at = fold(b, "mul", b.binary("udiv", I64, k, str(unroll)), fetched.apart)
+                b.prefetch(b.beyond(fetched.pointer, at), 2)
+            elif fetched is not None:
+                at = b.beyond(fetched.pointer, fold(b, "mul", k, str(fetched.step)))
+                for line in range(0, unroll * fetched.step, CACHE_LINE):
                     b.prefetch(b.beyond(at, str(line)) if line else at, 2)
             return turn(k, sums, unroll)
 

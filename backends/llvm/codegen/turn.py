@@ -37,6 +37,7 @@ def _turn(e: KernelEmitter, op: TurnOp) -> None:
         end = b.intrinsic("llvm.smin", I64, [(I64, fold(b, "add", first, str(BAND))), (I64, whole_columns)])
 
         def across(row: str, _: list[str]) -> list[str]:
+            matrix.fetch_band(row, first, size)
             b.loop(first, end, str(size), lambda column, _: matrix.tile(row, column, size))
             return []
 
@@ -83,6 +84,13 @@ class _Matrix:
             b.store(wide, vector, at, self.ty.bytes)
             at = b.gep(self.ty, at, self.target_stride)
         return []
+
+    def fetch_band(self, row: str, column: str, size: int) -> None:
+        """Have the next band's lines of these rows fetched."""
+        at = self._at(self.source, self.source_stride, row, fold(self.b, "add", column, str(2 * BAND - 1)))
+        for _ in range(size):
+            self.b.prefetch(at, 2)
+            at = self.b.gep(self.ty, at, self.source_stride)
 
     def elements(self, first_row: str, last_row: str, first_column: str, last_column: str) -> None:
         b = self.b

@@ -12,7 +12,7 @@ from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dty
 from sardonyx.backends.llvm.lowering.conv_depthwise import depthwise
 from sardonyx.backends.llvm.lowering.conv_planes import depthwise_planes, fits_planes
 from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, require_fit
-from sardonyx.backends.llvm.lowering.conv_tile import convolve, pointwise_planes
+from sardonyx.backends.llvm.lowering.conv_tile import convolve, pointwise_planes, suits_planes
 from sardonyx.backends.llvm.lowering.conv_transpose import convolve_phases, fits_phases
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, result_of, takes_epilogue
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan, lowers
@@ -49,7 +49,7 @@ def _conv(plan: Plan, op: ConvOp, fused: Fused | None) -> None:
         if static == (group, group, 1) and fits_planes(plan, shape):
             depthwise_planes(plan, shape, operands, target, stage)
             return
-        if shape.is_pointwise and dtype.bits >= 32:
+        if shape.is_pointwise and dtype.bits >= 32 and suits_planes(op.w, group):
             pointwise_planes(plan, shape, operands, group, target, stage)
             return
     early = last[1] or fused is None or reads_single_elements(fused)

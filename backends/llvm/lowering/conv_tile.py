@@ -30,6 +30,8 @@ ROWS = 96
 """Pixels of a block: what they read stays in the second-level cache while the panels of weights pass by."""
 COLUMNS = 224
 """Pixels of a block where they are the columns."""
+CHANNELS = 144
+"""Channels of a block where they are the rows."""
 UNITS = 16
 """Into at least so many parts the work is cut, if it has that many."""
 
@@ -282,6 +284,13 @@ def part_of(b: Body, whole: IndexLike, start: IndexLike, size: IndexLike) -> Ind
     return b.index_math("min", size, b.minus(whole, start))
 
 
+def suits_planes(w: SSAValue, group: int) -> bool:
+    """Whether `pointwise_planes` does it best: with more channels, what it costs to put them last is less than what
+    it costs to read each panel of pixels several times."""
+    channels = (dims_of(w)[0] // group).static_value
+    return channels is None or channels <= CHANNELS
+
+
 def pointwise_planes(
     plan: Plan, shape: Sliding, operands: tuple[SSAValue, SSAValue], group: int, target: SSAValue, stage: Stage | None
 ) -> None:
@@ -292,31 +301,50 @@ def pointwise_planes(
     kernel = plan.kernel("conv")
     data, weights, result = kernel.read(x), kernel.read(w), kernel.write_buffer(target)
     point = None if stage is None else stage(kernel)
-    m, n, k = kernel.extent(per_group), kernel.extent(pixels), kernel.extent(inner)
-    known = pixels.static_value
-    width = COLUMNS
-    if known:
-        parts = UNITS * -(-known // (UNITS * COLUMNS)) if known >= UNITS * 16 else -(-known // COLUMNS)
-        width = -(-known // parts // 8) * 8
-    blocks = kernel.extent(pixels.ceildiv(width))
-    one = kernel.index(1)
+    m, n, k, one = kernel.extent(per_group), kernel.extent(pixels), kernel.extent(inner), kernel.index(1)
+    planes = shape.batch * group
+    height, width = _block_of_planes(plan, dtype_of(x), planes, per_group, pixels)
+    down, across = per_group.ceildiv(height), pixels.ceildiv(width)
+    blocks = (group, kernel.extent(down), kernel.extent(across))
 
     def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
-        image, (part, block) = places_of_unit(b, number, (group, blocks))
-        start = b.times(block, width)
-        count = b.index_math("min", width, b.minus(n, start))
-        row = b.times(b.plus(b.times(image, group), part), m)
-        matrix = b.times(b.plus(b.times(image, group), part), k)
+        image, (part, upper, block) = places_of_unit(b, number, blocks)
+        plane = b.plus(b.times(image, group), part)
+        top, start = b.times(upper, height), b.times(block, width)
+        row = b.plus(b.times(plane, m), top)
+        matrix = b.plus(b.times(part, b.times(m, k)), b.times(top, k))
         b.add(
             ContractOp(
                 (weights, data, result),
-                [m, b.index(count), k],
-                [b.times(part, b.times(m, k)), b.plus(b.times(matrix, n), start), b.plus(b.times(row, n), start)],
+                [b.index(part_of(b, m, top, height)), b.index(part_of(b, n, start, width)), k],
+                [
+                    b.index(matrix),
+                    b.plus(b.times(b.times(plane, k), n), start),
+                    b.plus(b.times(row, n), start),
+                ],
                 [k, one, n, one, n],
                 epilogue=region(b, dtype_of(x), point, row, start),
             )
         )
 
-    kernel.loop(kernel.outer(plan.product(plan.count([shape.batch, group]), plan.dim(pixels.ceildiv(width)))), unit,
-                parallel=True)  # fmt: skip
+    kernel.loop(kernel.outer(plan.count([planes, down, across])), unit, parallel=True)
     kernel.launch()
+
+
+def _block_of_planes(plan: Plan, dtype: DType, planes: Dim, channels: Dim, pixels: Dim) -> tuple[int, int]:
+    """The channels and pixels of a block, whole tiles and panels of them: about COLUMNS pixels, or less so that there
+    are enough blocks."""
+    bits = compute_dtype(dtype).bits
+    tall, panel = tallest_rows(plan.target, bits, None), panel_width(plan.target, bits)
+    height = CHANNELS // tall * tall
+    down, known = 1, channels.static_value
+    if known:
+        down = -(-known // height)
+        tiles = -(-known // tall)
+        height = -(-tiles // down) * tall
+    if not pixels.static_value:
+        return height, COLUMNS
+    panels = -(-pixels.static_value // panel)
+    others = down * (planes.static_value or 1)
+    parts = max(1, round(panels * panel / COLUMNS), -(-UNITS // others))
+    return height, -(-panels // min(panels, parts + others * parts % 2)) * panel
