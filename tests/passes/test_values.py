@@ -28,7 +28,8 @@ FILES = sorted(p for p in LIT.glob("*.mlir") if p.name != "regions.mlir")
 PIPELINES = ["infer-types", "simplify", "fold-constants", "cse", "compose-transposes", "remove-dead-nodes",
              "fold-affine", "decompose-batch-norm", "channels-last", "join-reshapes", "join-slices",
              DEFAULT_PIPELINE]  # fmt: skip
-MADE_TO_HELP = {"sx.constant", "sx.transpose", "sx.squeeze", "sx.unsqueeze", "sx.gather", "sx.shape", "sx.reshape"}
+MADE_TO_HELP = {"sx.constant", "sx.transpose", "sx.squeeze", "sx.unsqueeze", "sx.gather", "sx.shape", "sx.reshape",
+                "sx.split"}  # fmt: skip
 """Ops that passes make and that the user did not write."""
 INSTEAD = {
     "sx.sequence_at",
