@@ -8,6 +8,9 @@ import re
 
 from sardonyx.frontend.source import user_frame
 
+MODULES = ("np", "numpy", "sx", "sardonyx", "math", "torch")
+"""How modules are called whose functions a condition may call."""
+
 
 def rewrite_of_line() -> str | None:
     """What to write in the place of the line that the user's code is at; None where the line tells nothing."""
@@ -45,6 +48,22 @@ def _condition(test: ast.expr) -> str:
     return re.sub(r"\b(\w+)\.shape\[(-?\d+)\]", r"sardonyx.shape(\1)[\2]", ast.unparse(test))
 
 
+def _first_value(test: ast.expr) -> str:
+    """The first name in a condition that is no function's and no module's; `v` where there is none."""
+    called = {
+        id(n) for c in ast.walk(test) if isinstance(c, ast.Call) for n in ast.walk(c.func) if _is_module(c.func, n)
+    }
+    names = sorted((n for n in ast.walk(test) if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
+    return next((n.id for n in names if id(n) not in called), "v")
+
+
+def _is_module(function: ast.expr, node: ast.AST) -> bool:
+    """Whether a node is the function's name (`abs`), or that of the module that it is of (`np`)."""
+    return node is function or (
+        isinstance(function, ast.Attribute) and node is function.value and getattr(node, "id", "") in MODULES
+    )
+
+
 def _rewritten(node: ast.AST) -> str | None:
     match node:
         case ast.If(test=test):
@@ -58,9 +77,9 @@ def _rewritten(node: ast.AST) -> str | None:
             where = f"sardonyx.where({_condition(test)}, {a}, {b})"
             return f"write {where}, or sardonyx.cond where only one is to be computed"
         case ast.While(test=test):
-            return (
-                f"write v = sardonyx.while_loop(lambda v: {_condition(test)}, lambda v: ..., v) with what changes as v"
-            )
+            v = _first_value(test)
+            loop = f"{v} = sardonyx.while_loop(lambda {v}: {_condition(test)}, lambda {v}: ..., {v})"
+            return f"write {loop} with what changes as {v}"
         case ast.Assert(test=test):
             return f"leave it out, or return {ast.unparse(test)} and look at it after the run"
         case ast.For(target=target, iter=ast.Call(func=ast.Name(id="range"), args=args)):
@@ -85,10 +104,13 @@ def _rewritten(node: ast.AST) -> str | None:
             return f"write ({ast.unparse(argument)}).astype(sardonyx.{dtype})"
         case ast.Subscript(value=value, slice=ast.Compare() as mask):
             x, m = ast.unparse(value), ast.unparse(mask)
-            return (
-                f"write sardonyx.where({m}, {x}, 0), which keeps the shape, or sardonyx.compress({m}, {x}, axis=0), "
-                "whose extent the run decides"
+            same = any(ast.unparse(n) == x for n in ast.walk(mask))  # then it is of the same rank, whatever that is
+            taken = (
+                f"sardonyx.compress(sardonyx.reshape({m}, (-1,)), {x})"
+                if same
+                else f"sardonyx.compress({m}, {x}, axis=0)"
             )
+            return f"write sardonyx.where({m}, {x}, 0), which keeps the shape, or {taken}, whose extent the run decides"
         case ast.comprehension(target=target, iter=over):
             return f"write sardonyx.scan(lambda v, {ast.unparse(target)}: (v, ...), 0, {ast.unparse(over)})[1]"
         case _:

@@ -49,7 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-verify", action="store_true", help="no parity, and so no certificate")
     parser.add_argument("--target", action="append", default=[], metavar="NAME[@OPSET]", help="must have no gap there")
     parser.add_argument("--strict", action="store_true", help="warnings are errors: frozen dims, what --lint finds")
-    parser.add_argument("--lint", action="store_true", help="report captured arrays and shapes that became constants")
+    parser.add_argument(
+        "--lint",
+        action="store_true",
+        help="report captured arrays, and shapes, branches and loops that became constants",
+    )
     add_verify_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -65,8 +69,9 @@ def run(options: Any, stdout: TextIO) -> int:
         warnings = list(source.warnings)
         if options.lint:
             from sardonyx.tools.lint import lint
+            from sardonyx.tools.lint_source import traced_branches
 
-            warnings += lint(source.graph)
+            warnings += [*lint(source.graph), *(traced_branches(source.function) if source.function else ())]
         target = Path(options.output)
         with tempfile.TemporaryDirectory(prefix=".sardonyx-", dir=target.parent) as folder:
             draft = Path(folder) / target.name

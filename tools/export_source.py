@@ -26,6 +26,7 @@ class Opened:
         graph_dims: Whether the graph has dynamic dims.
         reloads: Whether `sardonyx verify` gets the same source by its name alone.
         recomputes_semantics: Whether it then has a graph, too.
+        function: The Python function that was traced; None for none.
     """
 
     graph: Any
@@ -36,6 +37,7 @@ class Opened:
     graph_dims: bool = True
     reloads: bool = True
     recomputes_semantics: bool = True
+    function: Callable[..., Any] | None = None
 
 
 def open_source(options: Any, files: UserFiles) -> Opened:
@@ -125,6 +127,7 @@ def _of_function(function: Callable[..., Any], options: Any) -> Opened:
         graph = trace(function, signature, name=name).graph
     opened = _of_graph(graph, graph_source(graph, options.source))
     opened.reloads = options.signature is None
+    opened.function = function
     return opened
 
 

@@ -11,7 +11,9 @@ from sardonyx.frontend.rewrites import rewrite
 LINES = [
     ("if x.sum() > 0:", "sardonyx.cond(x.sum() > 0, lambda: ..., lambda: ...)"),
     ("elif y < z:", "sardonyx.where(y < z, a, b)"),
-    ("while err > 1e-3:", "v = sardonyx.while_loop(lambda v: err > 0.001, lambda v: ..., v)"),
+    ("while err > 1e-3:", "err = sardonyx.while_loop(lambda err: err > 0.001, lambda err: ..., err)"),
+    ("while abs(x - sx.exp(y)) > 1:", "x = sardonyx.while_loop(lambda x: abs(x - sx.exp(y)) > 1, lambda x"),
+    ("while x.max() > 1:", "x = sardonyx.while_loop(lambda x: x.max() > 1, lambda x: ..., x) with what changes as x"),
     ("return a if m else b + 1", "sardonyx.where(m, a, b + 1)"),
     ("if x.shape[0] == 1:", "sardonyx.cond(sardonyx.shape(x)[0] == 1, lambda"),
     ("assert x.all(), 'text'", "leave it out, or return x.all()"),
@@ -24,6 +26,8 @@ LINES = [
     ("k = x.max().item()", "use x.max() itself"),
     ("k = int(x.max())", "(x.max()).astype(sardonyx.int64)"),
     ("y = x[x > 0]", "sardonyx.where(x > 0, x, 0)"),
+    ("y = x[x > 0]", "sardonyx.compress(sardonyx.reshape(x > 0, (-1,)), x)"),
+    ("y = x[keep > 0]", "sardonyx.compress(keep > 0, x, axis=0)"),
 ]
 
 
@@ -53,6 +57,11 @@ def test_in_a_trace():
     assert sx.trace(works, "x: f32[n,3]").graph.evaluate([sx.ones(4, 3)])[0].tolist() == [4, 4, 4]
     with pytest.raises(SardonyxError, match="a boolean mask as an index") as caught:
         sx.trace(lambda x: x[x > 0].sum(), "x: f32[n]")
-    assert "sardonyx.compress(x > 0, x, axis=0)" in str(caught.value.hint)
-    graph = sx.trace(lambda x: (sx.compress(x > 0, x, axis=0).sum(), sx.where(x > 0, x, 0).sum()), "x: f32[n]").graph
-    assert [t.item() for t in graph.evaluate([sx.asarray([1.0, -1.0, 2.0], dtype=sx.float32)])] == [3, 3]
+    assert "sardonyx.compress(sardonyx.reshape(x > 0, (-1,)), x)" in str(caught.value.hint)
+
+    def taken(x: sx.Tensor) -> tuple[sx.Tensor, sx.Tensor]:
+        return sx.compress(sx.reshape(x > 0, (-1,)), x).sum(), sx.where(x > 0, x, 0).sum()
+
+    for signature, given in (("x: f32[n]", [1.0, -1.0, 2.0]), ("x: f32[n,2]", [[1.0, -1.0], [-3.0, 2.0]])):
+        found = sx.trace(taken, signature).graph.evaluate([sx.asarray(given, dtype=sx.float32)])
+        assert [t.item() for t in found] == [3, 3]

@@ -83,6 +83,32 @@ def test_a_frozen_size_is_a_warning_and_strictly_an_error_that_leaves_nothing(ne
     assert "'seq' is no dynamic dim" in call(f"{net}:forward", "-o", target, "--dim", "seq=1", "--only", "reference")[1]
 
 
+def test_lint_names_the_branches_and_loops_that_were_decided(tmp_path: Path) -> None:
+    (tmp_path / "branchy.py").write_text(
+        "import sardonyx as sx\n"
+        "def double(y):\n"
+        "    return y * 2 if y.ndim == 2 else y\n"
+        "@sx.signature('x: f32[batch,4]')\n"
+        "def forward(x, scale=None):\n"
+        "    width = x.shape[1]\n"
+        "    if width > 3:\n"
+        "        x = double(x)\n"
+        "    for i in range(width):\n"
+        "        x = x + i\n"
+        "    if scale is None:\n"
+        "        x = x + 1\n"
+        "    for j in range(2):\n"
+        "        x = x + j\n"
+        "    return x\n"
+    )
+    options = ("-o", tmp_path / "x.onnx", "--lint", "--no-verify")
+    status, out, _ = call(f"{tmp_path}/branchy.py:forward", *options)
+    told = [line.partition("branchy.py:")[2] for line in out.splitlines() if line.startswith("warning: ")]
+    assert status == 0 and sorted(int(t.partition(":")[0]) for t in told) == [3, 7, 9]
+    assert any("'if width > 3' was decided while tracing" in t for t in told)
+    assert any("'for i in range(width)' was unrolled while tracing" in t for t in told)
+
+
 def test_lint_names_the_line_of_frozen_shapes_and_captured_arrays(net: Path, tmp_path: Path) -> None:
     options = ("-o", tmp_path / "x.onnx", "--lint", "--no-verify")
     out = call(f"{net}:frozen", *options)[1]
