@@ -51,9 +51,9 @@ def _gelu(op: SxOp, b: Expansion, opset: int) -> Values:
     dtype = dtype_of(x)
     half, one = b.constant(0.5, dtype), b.constant(1.0, dtype)
     if op.attr("approximate") == "tanh":
-        cube = b("mul", x, b("mul", x, x))
-        inner = b("add", x, b("mul", b.constant(0.044715, dtype), cube))
-        gate = b("tanh", b("mul", b.constant(math.sqrt(2 / math.pi), dtype), inner))
+        factor = math.sqrt(2 / math.pi)  # of x + 0.044715 x**3, as x (1 + 0.044715 x**2): an op less
+        square = b("mul", b.constant(0.044715 * factor, dtype), b("mul", x, x))
+        gate = b("tanh", b("mul", x, b("add", b.constant(factor, dtype), square)))
     else:
         gate = b("erf", b("mul", x, b.constant(math.sqrt(0.5), dtype)))
     return [b("mul", b("mul", half, x), b("add", one, gate))]
