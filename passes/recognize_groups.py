@@ -28,7 +28,7 @@ from sardonyx.passes.matching import (
     same_shape,
 )
 from sardonyx.passes.recognize_norms import match_norm
-from sardonyx.passes.recognize_parts import escapes, sum_of
+from sardonyx.passes.recognize_parts import escapes, owner_of, sum_of
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,8 @@ def _normalised(value: SSAValue) -> tuple[SSAValue, float] | None:
     """`(data, epsilon)` where all axes behind the second are normalised, with a scale of 1 and a bias of 0 or none."""
     op = defined_by(value, (InstanceNormOp, LayerNormOp))
     if op is None:
-        norm = match_norm(value)
-        owner = value.owner
-        if norm is None or not norm.is_centred or norm.scale is not None or norm.bias is not None:
+        norm, owner = match_norm(value), owner_of(value)
+        if norm is None or owner is None or not norm.is_centred or norm.scale is not None or norm.bias is not None:
             return None
         if norm.axes != tuple(range(2, rank_of(norm.data))) or escapes(norm.ops, owner) is not None:
             return None

@@ -76,6 +76,10 @@ _OURS: dict[str, tuple[str, str]] = {
         "sardonyx.passes.recognize_attention:RecognizeAttentionPass",
         "state scaled dot-product attention as one op",
     ),
+    "recognize-rotary": (
+        "sardonyx.passes.recognize_rotary:RecognizeRotaryPass",
+        "state rotary position embeddings as one op",
+    ),
     "extract": ("sardonyx.passes.extract:ExtractPass", "cut out the part that computes some values from others"),
     "specialize-dims": ("sardonyx.passes.specialize_dims:SpecializeDimsPass", "fix named dims to extents"),
     "legalize-for-opset": (

@@ -69,6 +69,7 @@ FAMILIES: dict[str, str] = {
     "dft": "dft mel_weight_matrix stft",
     "linear_attention": "linear_attention",
     "attention": "attention",
+    "rotary": "rotary_embedding",
     "random": "bernoulli dropout multinomial random_normal random_normal_like random_uniform random_uniform_like",
     "tfidf": "tfidf_vectorizer",
     "control": "if loop scan",

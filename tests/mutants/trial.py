@@ -69,6 +69,8 @@ PASSES_OF = {
     "join_slices": ("join-slices",),
     "recognize_gelu": ("recognize-gelu",),
     "recognize_norms": ("recognize-norms",),
+    "recognize_groups": ("recognize-norms",),
+    "recognize_rotary": ("recognize-rotary",),
     "recognize_parts": ("recognize-norms", "recognize-attention"),
     "recognize_attention": ("recognize-attention",),
     "finite": ("recognize-attention",),

@@ -81,7 +81,7 @@ ROWS = "softmax log_softmax layer_norm rms_norm instance_norm group_norm batch_n
 allow(ROWS, ulps=16.0, of_largest=16.0, signed=False)
 allow(ROWS, "float16 bfloat16", ulps=1.0, of_largest=1.0, signed=False)
 
-CONTRACTIONS = "attention matmul gemm einsum conv conv_transpose average_pool global_average_pool"
+CONTRACTIONS = "attention rotary_embedding matmul gemm einsum conv conv_transpose average_pool global_average_pool"
 allow(CONTRACTIONS, ulps=8.0, of_largest=8.0, signed=False)
 allow(CONTRACTIONS, "float16 bfloat16", ulps=1.0, of_largest=1.0, signed=False)
 allow("max_pool global_max_pool", signed=False)

@@ -65,6 +65,7 @@ FAMILIES = (
     "recurrent_integer",
     "linear_attention",
     "attention",
+    "rotary",
     "state",
     "custom",
     "resize",
