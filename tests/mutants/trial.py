@@ -269,7 +269,12 @@ def _one(name: str, key: str, case: Case, real: dict[str, str] | None, result: R
         return text
     result.differs.append(key)
     module.verify()
-    if any(changes(want, function_of(module), arguments) for arguments, want in case.runs):
+    changed = [run for run in case.runs if changes(run[1], function_of(module), run[0])]
+    if changed and key in real:
+        # Where roundings decide, the real pass does so, too, within its promise: a row of scores that all are -1e9.
+        intended = function_of(parse_module(real[key]))
+        changed = [run for run in changed if not changes(run[1], intended, run[0])]
+    if changed:
         result.oracle.append(key)
     return text
 
