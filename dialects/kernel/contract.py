@@ -52,7 +52,9 @@ class ContractOp(IRDLOperation):
     elements, as do the offsets and strides of A and B: B lies in panels [ceil(n / W)][k][W][2]. A step adds both
     products of a pair, in one instruction where the target has one. Sums wrap around.
 
-    **Quads** (`quads`): likewise four neighbouring bytes at a time, read as unsigned in A and as signed in B.
+    **Quads** (`quads`): likewise four neighbouring bytes at a time, read as unsigned in A and as signed in B. `bounded`
+    promises that the products of a quad's first two bytes add up to an int16, whatever A holds, and those of its last
+    two.
 
     **Types.** Integers wrap around; i1 multiplies by `and` and adds by `or`; 16-bit floats are summed in float32, and
     C then holds float32 or that 16-bit type (rounded once).
@@ -85,6 +87,7 @@ class ContractOp(IRDLOperation):
     least_rows = opt_prop_def(IntegerAttr)
     pairs = opt_prop_def(UnitAttr)
     quads = opt_prop_def(UnitAttr)
+    bounded = opt_prop_def(UnitAttr)
     epilogue = opt_region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -106,6 +109,7 @@ class ContractOp(IRDLOperation):
         least_rows: int = 0,
         pairs: bool = False,
         quads: bool = False,
+        bounded: bool = False,
     ) -> None:
         super().__init__(
             operands=[*buffers, list(extents), list(offsets), list(strides), list(rows), list(segments)],
@@ -115,6 +119,7 @@ class ContractOp(IRDLOperation):
                 "least_rows": IntegerAttr(least_rows, i64) if least_rows else None,
                 "pairs": UnitAttr() if pairs else None,
                 "quads": UnitAttr() if quads else None,
+                "bounded": UnitAttr() if bounded else None,
             },
             regions=[[] if epilogue is None else [epilogue]],
         )
@@ -130,6 +135,8 @@ class ContractOp(IRDLOperation):
             raise VerifyException("(C3) the operands of a contraction of pairs hold integers of 16 bits, or 32")
         if self.quads is not None and (self.pairs is not None or elements != [IntegerType(8)] * 2):
             raise VerifyException("(C3) the operands of a contraction of quads hold integers of 8 bits")
+        if self.bounded is not None and self.quads is None:
+            raise VerifyException("(C3) only quads are bounded")
         if self.epilogue is None:
             return
         block = self.epilogue.block

@@ -82,6 +82,7 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
         segments=tuple(zip(segments[::2], segments[1::2], strict=True)),
         epilogue=epilogue,
         together=together,
+        bounded=op.bounded is not None,
     )
     emit_contraction(e.builder, problem, 0 if op.least_rows is None else op.least_rows.value.data)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Block
 
-from sardonyx.backends.llvm.codegen.contract_dot import add_pairs, add_quads, dot_lanes
+from sardonyx.backends.llvm.codegen.contract_dot import add_bounded_quads, add_pairs, add_quads, dot_lanes
 from sardonyx.backends.llvm.codegen.contract_shape import whole_groups
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
@@ -98,6 +98,8 @@ class Problem:
     last: str | None = None
     together: int = 1
     """The products that a step adds to each sum: 2 of int16, 4 of bytes."""
+    bounded: bool = False
+    """Whether the products of two bytes add up to an int16."""
     ahead: Ahead | None = None
 
     def is_fused(self, target: Target) -> bool:
@@ -327,7 +329,7 @@ def _multiply(
 ) -> list[str]:
     """The loop over one run of k, and what it fetches ahead."""
     wide = p.sum.with_lanes(tile.lanes)
-    add = {1: _multiply_add, 2: add_pairs, 4: add_quads}[p.together]
+    add = {1: _multiply_add, 2: add_pairs, 4: add_bounded_quads if p.bounded else add_quads}[p.together]
 
     def turn(k: str, sums: list[str], steps: int) -> list[str]:
         b_row = b.gep(p.b.element, b_start, fold(b, "mul", k, p.b.row))

@@ -45,7 +45,8 @@ SMALLEST_UNIT = 1 << 19
 class Matrix:
     """A matrix in a plan-level buffer, with its strides in elements; `packed` is the width of its panels, if any.
 
-    `together` neighbouring columns of A and rows of B count as one: pairs of int16, quads of bytes.
+    `together` neighbouring columns of A and rows of B count as one: pairs of int16, quads of bytes, which may be
+    `bounded` (see `kernel.contract`).
     """
 
     buffer: SSAValue
@@ -53,6 +54,7 @@ class Matrix:
     column: Dim
     packed: int | None = None
     together: int = 1
+    bounded: bool = False
 
 
 def contract(
@@ -96,7 +98,8 @@ def contract(
         made = region(at, dtype, point, row, column)
         pairs, quads = b.together == 2, b.together == 4
         at.add(ContractOp((reads[0], reads[1], write), extents, offsets, [*strides, sizes[1]], packed=b.packed,
-                          epilogue=made, least_rows=least, pairs=pairs, quads=quads))  # fmt: skip
+                          epilogue=made, least_rows=least, pairs=pairs, quads=quads,
+                          bounded=b.bounded))  # fmt: skip
 
     def product(at: Body, a_at: IndexLike, b_at: IndexLike, row: IndexLike) -> None:
         if by_dot:

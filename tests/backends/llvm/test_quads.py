@@ -87,3 +87,52 @@ def test_pairs_are_added_in_one_instruction_too() -> None:
     specs = (sx.TensorSpec("a", sx.uint8, (64, 256)), sx.TensorSpec("b", sx.int8, (256, 96)))
     text = str(emit_module(lower_graph(sx.trace(fn, specs).graph._module, target), target)[0])
     assert "vpdpwssd.256" in text and "pmadd.wd" not in text
+
+
+def small(dtype: str, *shape: int, large: int = 0) -> Array:
+    """Weights of 7 bits, but for some neighbours at the ends of 8 bits."""
+    found = np.random.default_rng([large, *shape]).integers(-64, 65, shape)
+    for number in range(large):
+        found[2 * number % shape[0] : 2 * number % shape[0] + 2, number % shape[1]] = -128 if number % 2 else 127
+    return (found + (128 if dtype == "uint8" else 0)).astype(dtype)
+
+
+def test_rows_that_are_bounded_add_up_to_the_same() -> None:
+    for matrix in (small("int8", 8, 5, large=3), extreme("int8", 12, 7), np.zeros((0, 3), np.int8)):
+        kept, again = matmul_quads.bounded(matrix)
+        total = kept[: len(matrix)].astype(np.int64)
+        np.add.at(total, again, kept[len(matrix) :].astype(np.int64))
+        np.testing.assert_array_equal(total, matrix)
+        pairs = kept.reshape(-1, 2, matrix.shape[1]).astype(np.int64)
+        assert not pairs.size or 255 * np.maximum(pairs, 0).sum(1).max() < 1 << 15
+        assert not pairs.size or 255 * np.minimum(pairs, 0).sum(1).min() >= -(1 << 15)
+
+
+@pytest.mark.parametrize(("a", "b"), [("uint8", "int8"), ("int8", "uint8")])
+def test_bounded_products_are_exact(a: str, b: str) -> None:
+    for left, right, large, lines in [
+        ((7, 64), (64, 18), 0, ()),
+        ((13, 131), (131, 33), 1, (33,)),
+        ((2, 3, 67), (67, 5), 1, (1, 5)),
+        ((5, 12), (12, 6), 6, ()),
+    ]:
+        x, w = extreme(a, *left), small(b, *right, large=large)
+        zeros = extreme(a, seed=2), extreme(b, *lines, seed=3)
+        graph = graph_of(x, w, *zeros, ("n", left[1]) if len(left) == 2 else left)
+        compiled = compile_module(graph._module)
+        for got, want in zip(compiled.run([x, zeros[0]]), graph.evaluate([x, zeros[0]]), strict=True):
+            np.testing.assert_array_equal(got, np.asarray(want))
+
+
+@pytest.mark.parametrize(("name", "register"), [("x86-64-v2", "xmm"), ("x86-64-v3", "ymm"), ("x86-64-v4", "zmm")])
+def test_bounded_products_take_two_instructions(name: str, register: str) -> None:
+    x, target = extreme("uint8", 64, 256), resolve_target(name)
+    for large, expected in ((2, True), (128, False)):
+        graph = graph_of(x, small("int8", 256, 96, large=large), np.zeros((), np.uint8), None, x.shape)
+        text = to_assembly(emit_module(lower_graph(graph._module, target), target)[0])
+        largest = max(innermost_loops(text), key=lambda loop: sum("pmaddwd" in line for line in loop.lines))
+        dots = [line for line in largest.lines if "pmaddubsw" in line]
+        assert bool(dots) == expected
+        if expected:
+            assert len(dots) >= 8 and all(register in line for line in dots), largest.lines
+            assert not largest.spills and not largest.stack_accesses, largest.lines
