@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import onnx
-
 from sardonyx.errors import SardonyxError
 from sardonyx.frontend.graph import ModelGraph
-from sardonyx.frontend.onnx.importer import Importer
 from sardonyx.frontend.onnx.model import OnnxModel
+from sardonyx.frontend.onnx.part import before_node
 from sardonyx.frontend.verify.align import same_inputs, value_hashes
 from sardonyx.frontend.verify.observe import Plan, Step
 
@@ -32,32 +30,16 @@ def explain(error: SardonyxError, model: OnnxModel, source: ModelGraph) -> Sardo
 
 def _first_unknown(error: SardonyxError, model: OnnxModel, source: ModelGraph) -> Step | None:
     """The first node before the one that the error names whose like the source has not."""
-    proto = model.nodes_proto
-    nodes = proto.graph.node
-    at = next((i for i, n in enumerate(nodes) if error.location == f"node '{_called(n)}' ({n.op_type})"), None)
-    if at is None:
+    part = before_node(model, error.location)
+    if part is None:
         return None
-    part = onnx.ModelProto()
-    part.CopyFrom(proto)
-    del part.graph.node[at:]
-    del part.graph.output[:]
-    importer = Importer(part, None, model.contents)
-    try:
-        module, _ = importer.run()
-    except SardonyxError:  # the error itself says all that is known
-        return None
+    module, read = part
     plan, theirs = Plan.of(module, ()), Plan.of(source.module, source.output_names())
     by_name = same_inputs(theirs, plan)
     known = set(value_hashes(theirs, by_name, {}))
     ours = value_hashes(plan, by_name, {})
-    values = (importer.values.get(name) for name in nodes[at].input)
-    wanted = [plan.numbers[v] for v in values if v is not None and v in plan.numbers]
+    wanted = [plan.numbers[v] for v in read if v in plan.numbers]
     return next((s for s in _behind(plan, wanted) if any(ours[m] not in known for m in s.makes)), None)
-
-
-def _called(node: onnx.NodeProto) -> str:
-    """A node's name, as errors have it."""
-    return node.name or next((o for o in node.output if o), "")
 
 
 def _behind(plan: Plan, values: Sequence[int]) -> list[Step]:
