@@ -104,27 +104,16 @@ class ExtractPass(SxPass):
             )
         if not self.inputs:
             starts = {n: names.inputs[n] for n in missing}
-        if self._is_so(module, names, starts, ends, kept):
+        part = _Part(module, names, starts, ends, kept)
+        if part.is_all():
             return
         if not run.allows("cut", names.function):
             return
         for op in body.ops:
             if op not in kept and not isinstance(op, func.ReturnOp) and not is_removable(op):
                 run.warn(f"{op.name} is left out: no output needs it", op)
-        _cut(module, names, starts, ends, kept)
+        part.cut()
         run.rewritten("cut", "func.func", names.function.location)
-
-    @staticmethod
-    def _is_so(
-        module: ModuleOp,
-        names: ValueNames,
-        starts: dict[str, SSAValue],
-        ends: dict[str, SSAValue],
-        kept: dict[Operation, None],
-    ) -> bool:
-        """Whether the graph is that part already."""
-        count = sum(not isinstance(op, func.ReturnOp) for op in names.function.body.block.ops)
-        return list(starts.items()) == list(names.inputs.items()) and ends == names.outputs and count == len(kept)
 
 
 def _maker(value: SSAValue, function: Operation | None) -> Operation | None:
@@ -135,52 +124,70 @@ def _maker(value: SSAValue, function: Operation | None) -> Operation | None:
     return None if op is function else op
 
 
-def _cut(
-    module: ModuleOp,
-    names: ValueNames,
-    starts: dict[str, SSAValue],
-    ends: dict[str, SSAValue],
-    kept: dict[Operation, None],
-) -> None:
-    """Put the part in the place of the graph's function."""
-    old = names.function
-    bound = bound_symbols(value.type for value in starts.values())
-    types = [_argument_type(name, value.type, bound) for name, value in starts.items()]
-    told = bound | {name for ty in types for name in symbols_of(ty)}
-    made = [(name, ty, _location(value)) for (name, value), ty in zip(starts.items(), types, strict=True)]
-    fresh, block = create_module("part", made)
-    function = main_function(fresh)
-    ordered = [op for op in old.body.block.ops if op in kept]
-    inside = {inner for op in ordered for inner in op.walk()}
-    results = list(ends.values())
-    for value, argument in zip(starts.values(), block.args, strict=True):
-        value.replace_uses_with_if(argument, lambda use: use.operation in inside)
-        results = [argument if result is value else result for result in results]
-    for op in ordered:
-        op.detach()
-        block.add_op(op)
-    set_outputs(fresh, results, list(ends))
-    _keep_attributes(old, function, starts)
-    function.detach()
-    function.sym_name = old.sym_name
-    function.location = old.location
-    parent = old.parent
-    assert parent is not None
-    parent.insert_op_before(function, old)
-    last = old.body.block.last_op
-    if last is not None:
-        last.detach()
-        last.erase()
-    old.detach()
-    old.erase(safe_erase=False)
-    for op in ordered:
-        for inner in op.walk():
-            for value in defined(inner):
-                if symbols_of(value.type) - told:
-                    value._type = map_dims(value.type, lambda dim: dim if dim.symbols() <= told else None)
-                forget(value)
-    propagate([inner for op in ordered for inner in op.walk()])
-    sync_functions(module)
+@dataclass(frozen=True)
+class _Part:
+    """The part of a graph to be cut out: what it starts from and ends with, by name, and the ops between these."""
+
+    module: ModuleOp
+    names: ValueNames
+    starts: dict[str, SSAValue]
+    ends: dict[str, SSAValue]
+    kept: dict[Operation, None]
+
+    def is_all(self) -> bool:
+        """Whether the graph is that part already."""
+        count = sum(not isinstance(op, func.ReturnOp) for op in self.names.function.body.block.ops)
+        same = list(self.starts.items()) == list(self.names.inputs.items()) and self.ends == self.names.outputs
+        return same and count == len(self.kept)
+
+    def cut(self) -> None:
+        """Put it in the place of the graph's function."""
+        old = self.names.function
+        bound = bound_symbols(value.type for value in self.starts.values())
+        types = [_argument_type(name, value.type, bound) for name, value in self.starts.items()]
+        ordered = [op for op in old.body.block.ops if op in self.kept]
+        function = self._function(types, ordered)
+        _keep_attributes(old, function, self.starts)
+        function.detach()
+        function.sym_name = old.sym_name
+        function.location = old.location
+        parent = old.parent
+        assert parent is not None
+        parent.insert_op_before(function, old)
+        last = old.body.block.last_op
+        if last is not None:
+            last.detach()
+            last.erase()
+        old.detach()
+        old.erase(safe_erase=False)
+        _infer_anew(ordered, bound | {name for ty in types for name in symbols_of(ty)})
+        sync_functions(self.module)
+
+    def _function(self, types: list[Attribute], ordered: list[Operation]) -> func.FuncOp:
+        """A function of its own that has the ops, and arguments of these types for what they start from."""
+        made = [(name, ty, _location(value)) for (name, value), ty in zip(self.starts.items(), types, strict=True)]
+        fresh, block = create_module("part", made)
+        inside = {inner for op in ordered for inner in op.walk()}
+        results = list(self.ends.values())
+        for value, argument in zip(self.starts.values(), block.args, strict=True):
+            value.replace_uses_with_if(argument, lambda use: use.operation in inside)
+            results = [argument if result is value else result for result in results]
+        for op in ordered:
+            op.detach()
+            block.add_op(op)
+        set_outputs(fresh, results, list(self.ends))
+        return main_function(fresh)
+
+
+def _infer_anew(ordered: list[Operation], told: set[str]) -> None:
+    """Types that mention other symbols than those that are told."""
+    inner = [inner for op in ordered for inner in op.walk()]
+    for op in inner:
+        for value in defined(op):
+            if symbols_of(value.type) - told:
+                value._type = map_dims(value.type, lambda dim: dim if dim.symbols() <= told else None)
+            forget(value)
+    propagate(inner)
 
 
 def _location(value: SSAValue) -> LocationAttr | None:
