@@ -16,6 +16,7 @@ from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, ModuleText
 from sardonyx.backends.llvm.compile import compile_native
 from sardonyx.backends.llvm.interface import EntryOptions
 from sardonyx.backends.llvm.runtime import jit
+from sardonyx.errors import UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,11 @@ def profile(module: ModuleOp, arrays: Sequence[Any], runs: int = 10, threads: in
     Raises:
         UnsupportedError: An op has no native form.
     """
-    graph = compile_native(module, options=EntryOptions(timed=True))
+    try:
+        graph = compile_native(module, options=EntryOptions(timed=True))
+    except UnsupportedError as error:
+        error.hint = "a profile is of native code alone: take what comes before it as the output (OnnxModel.extract)"
+        raise
     if threads is not None:
         graph.use_threads(threads)
     graph.run(arrays)

@@ -133,7 +133,7 @@ def compile_to(
         made_of_maps = has_map(op)
         raise UnsupportedError(
             "C has no maps" if made_of_maps else "a kernel that is Python's cannot run without Python",
-            hint="take the node's tensor as the output instead (`sardonyx-opt`'s extract, or the exporter's option)"
+            hint="take what comes before it as the output (OnnxModel.extract)"
             if made_of_maps
             else "give the custom operator a lowering to native code",
             op=op.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_cast_map(cast: str, dtype: int) -> None:
         OnnxModel.from_proto(proto).compile().evaluate([x])
 
 
-def test_maps_are_made_and_read_at_the_edges_of_native_code() -> None:
+def test_maps_are_made_and_read_at_the_edges_of_native_code(tmp_path: Path) -> None:
     """`finalize()` takes them without being asked for the reference: only what makes and reads dicts is Python's."""
     scaled = helper.make_node("Mul", ["x", "x"], ["s"], name="square")
     zipped = helper.make_node("ZipMap", ["s"], ["y"], domain="ai.onnx.ml", name="zip", classlabels_int64s=[5, 7, 9])
@@ -91,6 +92,14 @@ def test_maps_are_made_and_read_at_the_edges_of_native_code() -> None:
     assert [(f.op, f.location) for f in graph.fallbacks] == [("sx.zip_map", "node 'zip'")]
     assert graph.run([X])[0] == run(proto, X) == graph.run({"x": X})[0]
     assert graph.run([X[:0]]) == [[]]
+    with pytest.raises(sx.UnsupportedError, match="zip") as refused:
+        graph.profile([X])
+    assert "OnnxModel.extract" in str(refused.value.hint)
+    with pytest.raises(sx.UnsupportedError, match="C has no maps") as refused:
+        sx.compile_to(graph, tmp_path / "net.o")
+    assert "OnnxModel.extract" in str(refused.value.hint)
+    before = OnnxModel.from_proto(proto).extract(["x"], ["s"]).compile()
+    assert before.profile([X], runs=1).kernels and sx.compile_to(before, tmp_path / "net.o")
 
     read = helper.make_node("DictVectorizer", ["x"], ["v"], domain="ai.onnx.ml", name="read", int64_vocabulary=[3, 1])
     squared = helper.make_node("Mul", ["v", "v"], ["y"], name="square")
