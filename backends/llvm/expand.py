@@ -34,13 +34,13 @@ def expands(*ops: type[SxOp]) -> Callable[[Expansion], Expansion]:
     def register(expansion: Expansion) -> Expansion:
         for op in ops:
             EXPANSIONS[op] = expansion
-            LOWERINGS[op] = _is_expanded  # so that it counts among what has a native form
+            LOWERINGS[op] = is_expanded  # so that it counts among what has a native form
         return expansion
 
     return register
 
 
-def _is_expanded(plan: Plan, op: Operation) -> None:
+def is_expanded(plan: Plan, op: Operation) -> None:
     raise ValueError(f"{op.name} is to be expanded before the graph is lowered")
 
 

@@ -26,6 +26,7 @@ def elementwise() -> Iterator[Case]:
         yield case(op("add"), sample("int8", n), sample("int8", 1))
         yield case(op("greater"), sample("int64", n), sample("int64", n))
         yield case(op("where"), sample("bool", 3, n), sample("float32", 1, n), sample("float32", 3, 1))
+        yield case(op("max"), [sample("int32", n), sample("int32", n)])
 
 
 def conversions() -> Iterator[Case]:
@@ -52,6 +53,8 @@ def reductions() -> Iterator[Case]:
             yield case(op("reduce_sum"), sample(dtype, 2, n, 3), np.array([0, 2]))
         if n:
             yield case(op("reduce_max"), sample("float32", n, 5), np.array([0]))
+            yield case(op("reduce_max"), sample("uint8", 5, n), np.array([1]))
+            yield case(op("reduce_min"), sample("uint32", 5, n), np.array([1]))
             yield case(op("reduce_mean"), sample("float32", 5, n), np.array([-1]))
 
 
@@ -180,6 +183,7 @@ def quantised() -> Iterator[Case]:
         yield case(op("cast"), x, to=float8.ir)
         yield case(op("cast"), x.astype(np.int8).astype(int4.numpy), to=DTYPES["float32"].ir)
     yield case(op("dequantize_linear"), sample("int8", 2, 7), sample("float32", 2, 3, low=0.1, high=1), block_size=3)
+    yield case(op("dequantize_linear"), sample("int8", 2, 8), sample("float32", 2, 2, low=0.1, high=1), block_size=4)
     yield case(op("dynamic_quantize_linear"), sample("float32", 33))
     yield case(op("bit_cast"), sample("uint8", 17), to=DTYPES["bool"].ir)
     data, weights = sample("uint8", 1, 9, 5, 7, high=200), sample("int8", 5, 9, 3, 3)

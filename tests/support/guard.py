@@ -14,7 +14,7 @@ import ctypes
 import os
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,10 +71,11 @@ class Guarded:
         if self._room and _libc.mprotect(self._pages, self._room, how):
             raise OSError(ctypes.get_errno(), "mprotect")
 
-    def fill(self, data: bytes) -> None:
-        """Give it contents that nobody may change."""
+    def fill(self, data: bytes, protected: bool = True) -> None:
+        """Give it contents, which nobody may change if it is `protected`."""
         ctypes.memmove(self.address, data, len(data))
-        self._protect(_PROT_READ)
+        if protected:
+            self._protect(_PROT_READ)
 
     def contents(self) -> bytes:
         return ctypes.string_at(self.address, self.size)
@@ -114,11 +115,17 @@ class _SigAction(ctypes.Structure):
 
 
 def run_guarded(
-    module: ModuleOp, feeds: Sequence[Array], edge: str = "end", threads: int = 1, target: Target | None = None
+    module: ModuleOp,
+    feeds: Sequence[Array],
+    edge: str = "end",
+    threads: int = 1,
+    target: Target | None = None,
+    writable: Collection[int] = (),
 ) -> list[Array]:
     """Compile the graph, run it in a child process between forbidden pages, and return its outputs.
 
-    With several threads every kernel that can be cut is cut into chunks, however small it is.
+    `writable` are the numbers of inputs that native code may write to, such as the memory of caches. With several
+    threads every kernel that can be cut is cut into chunks, however small it is.
 
     Raises:
         GuardError: Native code touched what is not its own; the message names kernel and buffer.
@@ -131,7 +138,7 @@ def run_guarded(
         child = os.fork()
     if child == 0:
         os.close(reading)
-        _child(compiled, feeds, edge, threads, writing)
+        _child(compiled, feeds, edge, threads, writable, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         message = pipe.read()
@@ -144,10 +151,12 @@ def run_guarded(
     return payload
 
 
-def _child(compiled: CompiledGraph, feeds: Sequence[Array], edge: str, threads: int, pipe: int) -> None:
+def _child(
+    compiled: CompiledGraph, feeds: Sequence[Array], edge: str, threads: int, writable: Collection[int], pipe: int
+) -> None:
     """Run, send the outcome through the pipe, and never return."""
     try:
-        outcome = _run(compiled, feeds, edge, threads, pipe)
+        outcome = _run(compiled, feeds, edge, threads, writable, pipe)
     except BaseException as error:  # noqa: BLE001 - the parent raises it
         outcome = ("error", f"{type(error).__name__}: {error}")
     _send(pipe, outcome)
@@ -161,7 +170,7 @@ def _send(pipe: int, outcome: tuple[str, Any]) -> None:
 
 
 def _run(
-    compiled: CompiledGraph, feeds: Sequence[Array], edge: str, threads: int, pipe: int
+    compiled: CompiledGraph, feeds: Sequence[Array], edge: str, threads: int, writable: Collection[int], pipe: int
 ) -> tuple[str, list[Array] | str]:
     buffers: list[Guarded] = []
 
@@ -169,9 +178,9 @@ def _run(
         buffers.append(Guarded(name, size, edge))
         return buffers[-1]
 
-    def filled(name: str, array: Array) -> int:
+    def filled(name: str, array: Array, protected: bool = True) -> int:
         made = guarded(name, array.nbytes)
-        made.fill(np.ascontiguousarray(array).tobytes())
+        made.fill(np.ascontiguousarray(array).tobytes(), protected)
         return made.address
 
     made_outputs: dict[int, Guarded] = {}
@@ -192,7 +201,7 @@ def _run(
     dims: list[Any] = []
     for k, array in enumerate(feeds):
         dims.append((ctypes.c_int64 * max(array.ndim, 1))(*array.shape))
-        context.input_table[2 * k] = filled(f"input {k}", array)
+        context.input_table[2 * k] = filled(f"input {k}", array, k not in writable)
         context.input_table[2 * k + 1] = ctypes.addressof(dims[-1])
 
     def crashed(signal: int, info: int, _: int) -> None:
