@@ -9,6 +9,7 @@ the op; so what outlives passes by its name keeps what is said of it.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import TypeVar
@@ -70,9 +71,12 @@ def message_of(kind: type[MessageT], text: Attribute | None) -> MessageT | None:
         raise InvalidArgumentError(f"{text.data[:80]!r} says nothing of a {kind.__name__}: {error}") from error
 
 
-def warn(message: str, stacklevel: int = 2) -> None:
-    """Say that something which a model declares does not come through."""
-    warnings.warn(message, OnnxLossWarning, stacklevel=stacklevel + 1)
+def warn(message: str) -> None:
+    """Say, at the line of the user's call, that something which a model declares does not come through."""
+    level, frame = 1, sys._getframe(0)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("sardonyx."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, OnnxLossWarning, stacklevel=level)
 
 
 class Notes:

@@ -32,7 +32,7 @@ def note_training(proto: onnx.ModelProto, module: ModuleOp) -> None:
         return
     size = sum(info.ByteSize() for info in proto.training_info)
     if size > MAX_BYTES:
-        warn(f"the model's training information takes {size} bytes, more than {MAX_BYTES}; it is left out", 4)
+        warn(f"the model's training information takes {size} bytes, more than {MAX_BYTES}; it is left out")
         return
     module.attributes[TRAINING] = ArrayAttr(
         StringAttr(base64.b64encode(info.SerializeToString(deterministic=True)).decode())
@@ -58,14 +58,14 @@ def state_training(module: ModuleOp, opset: int, proto: onnx.ModelProto) -> set[
             raise InvalidArgumentError(f"the graph's training information is damaged: {error}") from error
     own = get_opset(module)
     if opset != own:
-        warn(f"the model's training information is left out: it is of opset {own}, and the model of opset {opset}", 4)
+        warn(f"the model's training information is left out: it is of opset {own}, and the model of opset {opset}")
         return set()
     graph = proto.graph
     known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     known |= {t.values.name for t in graph.sparse_initializer} | {o for n in graph.node for o in n.output}
     gone = sorted({name for info in infos for name in _needed(info)} - known)
     if gone:
-        warn(f"the model's training information is left out: it names '{gone[0]}', which the model has no more", 4)
+        warn(f"the model's training information is left out: it names '{gone[0]}', which the model has no more")
         return set()
     proto.training_info.extend(infos)
     used = {n.domain for info in infos for g in (info.initialization, info.algorithm) for n in _nodes(g)}

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from sardonyx.backends.onnx import notes
 from sardonyx.backends.onnx.emit import ir_version_for
-from sardonyx.backends.onnx.options import MAX_OPSET
+from sardonyx.backends.onnx.options import MAX_OPSET, MIN_OPSET
 from sardonyx.backends.onnx.training import note_training
 from sardonyx.backends.onnx.types import type_proto
 from sardonyx.dialects.types import is_tensor
@@ -62,10 +62,10 @@ def note_model(proto: onnx.ModelProto, module: ModuleOp, opset: int, values: Map
         module.attributes[notes.CONFIGURATION] = notes.text_of(onnx.ModelProto(configuration=proto.configuration))
     note_training(proto, module)
     needed = _needed_ir(proto, graphs)
-    if 1 <= opset <= MAX_OPSET and proto.ir_version >= needed > ir_version_for(opset):
+    if MIN_OPSET <= opset <= MAX_OPSET and proto.ir_version >= needed > ir_version_for(opset):
         module.attributes[notes.IR_VERSION] = IntegerAttr(needed, i64)
     if unclear:
-        notes.warn(f"what is said of '{min(unclear)}' is left out: values of several graphs have that name", 4)
+        notes.warn(f"what is said of '{min(unclear)}' is left out: values of several graphs have that name")
     _warn_of_functions(proto)
     _warn_of_unknown_fields(proto)
 
@@ -213,8 +213,7 @@ def _warn_of_functions(proto: onnx.ModelProto) -> None:
     for function in proto.functions:
         if function.doc_string or function.metadata_props or any(v.doc_string for v in function.value_info):
             notes.warn(
-                f"function '{function.name}' is put in the place of its calls; what it says of itself is left out",
-                4,
+                f"function '{function.name}' is put in the place of its calls; what it says of itself is left out"
             )
             return
 
@@ -225,7 +224,7 @@ def _warn_of_unknown_fields(proto: onnx.ModelProto) -> None:
     if unknown is not None:
         message, fields = unknown
         name = message.DESCRIPTOR.name
-        notes.warn(f"a {name} has the field {fields[0].field_number}, which ONNX {onnx.__version__} does not know", 4)
+        notes.warn(f"a {name} has the field {fields[0].field_number}, which ONNX {onnx.__version__} does not know")
 
 
 def _messages(proto: onnx.ModelProto) -> Iterator[Message]:

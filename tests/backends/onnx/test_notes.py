@@ -259,8 +259,9 @@ def test_what_has_no_place_is_named() -> None:
         roundtrip(proto)
     unknown = small()
     unknown.graph.node[0].MergeFromString(b"\xa2\x06\x03abc")  # field 100
-    with pytest.warns(sx.OnnxLossWarning, match="a NodeProto has the field 100, which ONNX"):
+    with pytest.warns(sx.OnnxLossWarning, match="a NodeProto has the field 100, which ONNX") as found:
         roundtrip(unknown)
+    assert found[0].filename.endswith("onnx_models.py")  # the line of the call, not one of ours
 
 
 def test_one_name_in_two_graphs() -> None:
@@ -295,3 +296,11 @@ def test_types_of_values_are_stated_where_the_model_states_them() -> None:
     proto = model(chain, [info("x", ["n", 3])], [info("y", None)])
     proto.graph.value_info.append(info("z", [2, "found"], onnx.TensorProto.INT64))
     assert list(roundtrip(proto).graph.value_info) == list(proto.graph.value_info)  # one of three: no others
+
+
+@pytest.mark.parametrize("opset", range(1, 13))
+def test_old_opsets_say_things_too(opset: int) -> None:
+    """ONNX's table of IR versions lacks some of them; the export is of a newer opset, whose IR version has metadata."""
+    proto = model([node("Neg", "x", "y")], [info("x", [2])], [info("y", [2])], opset=opset)
+    said(proto.graph.node[0], "neg")
+    assert roundtrip(proto).graph.node[0].metadata_props == proto.graph.node[0].metadata_props
