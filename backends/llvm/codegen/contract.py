@@ -41,8 +41,8 @@ from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type,
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import BufferType, LoadOp, MathOp, YieldOp
 
-COPIED_ROWS, COPIED_APART = 24, 1024
-"""From so many rows of A on, and bytes between the rows of B, B's panels are copied to the stack (32 KiB)."""
+COPIED = ((48, 256), (24, 1024))
+"""From so many rows of A on, with so many bytes between the rows of B, B's panels are copied to the stack (32 KiB)."""
 LIGHT = 8
 """Scalar operations up to which an epilogue stands in the code once per accumulator."""
 
@@ -198,7 +198,8 @@ def _pays_to_copy(p: Problem) -> bool:
     """Whether each panel of B, as it is, is to be put in order first: where many tiles read it, and its rows, which lie
     apart, would take a line or two each of the first-level cache."""
     rows, apart = _number(p.m), _number(p.b.row)
-    many = rows is not None and rows >= COPIED_ROWS and (apart is None or apart * p.b.element.bits >= 8 * COPIED_APART)
+    known = None if apart is None else apart * p.b.element.bytes
+    many = rows is not None and any(rows >= least and (known is None or known >= bytes_) for least, bytes_ in COPIED)
     return many and p.b.element == p.c.element == p.sum and p.sum.is_float and not p.segments
 
 
