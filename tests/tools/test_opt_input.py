@@ -117,7 +117,7 @@ def test_onnx_models_written_as_text(tmp_path: Path):
     import onnx
     from google.protobuf import json_format, text_format
 
-    from sardonyx.frontend.onnx import texts
+    from sardonyx.backends.onnx import texts
     from sardonyx.tools.modules import ONNX_SUFFIXES
 
     assert ONNX_SUFFIXES == texts.SYNTAX | texts.JSON | texts.PROTOTEXT | {".onnx"}
