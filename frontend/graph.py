@@ -582,5 +582,6 @@ def _restore(
     graph = ModelGraph(module, store, states)
     graph._cache = cache
     if finalized is not None:
-        graph.finalize(**finalized)  # the object cache has the code, where this process shares it
+        # The object cache has the code, where this process shares it.
+        graph.finalize(fallback=finalized["fallback"], fast_conv=finalized["fast_conv"])
     return graph
