@@ -297,4 +297,6 @@ def alike(a: Any, b: Any) -> bool:
         return False
     if a.dtype.kind != "f":
         return bool((a == b).all())
-    return bool(np.allclose(a.astype(np.float64), b.astype(np.float64), rtol=1e-4, atol=1e-5, equal_nan=True))
+    digits = 4 * float(np.finfo(a.dtype).eps)
+    rtol, atol = max(1e-4, digits), max(1e-5, digits / 10)
+    return bool(np.allclose(a.astype(np.float64), b.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True))
