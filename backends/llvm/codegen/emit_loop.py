@@ -37,6 +37,8 @@ STRAIGHT_TURNS, STRAIGHT_WEIGHT = 8, 96
 MATH_WEIGHT = 20
 PAIRED_MATH = ("exp", "exp_nonpositive", "exp2", "expm1", "sigmoid", "tanh", "erf", "gelu", "log", "log1p", "softplus")
 """Functions that are long chains of float32 operations: pairs of vectors side by side keep the units busy."""
+ACCUMULATORS = 8
+"""Vectors of partial results that a loop carries at most: half of the registers."""
 CHEAP_MATH = ("abs", "copysign", "fma", "sign", "sqrt", "smin", "smax", "umin", "umax")
 
 
@@ -248,7 +250,7 @@ def widening(target: Target, op: LoopOp, extent: int | None, cost: int) -> Widen
         return Widening(lanes, 2 if long and not op.kinds else 1, masked)  # with a sum besides, registers would spill
     limits = ((12, 4), (48, 2)) if op.kinds else ((8, 4), (30, 2))
     unroll = next((times for most, times in limits if cost <= most), 1)
-    while extent is not None and unroll > 1 and extent < lanes * unroll:
+    while unroll > 1 and ((extent is not None and extent < lanes * unroll) or len(op.kinds) * unroll > ACCUMULATORS):
         unroll //= 2
     return Widening(lanes, unroll, masked)
 

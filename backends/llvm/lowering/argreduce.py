@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from xdsl.ir import SSAValue
@@ -9,7 +10,7 @@ from xdsl.ir import SSAValue
 from sardonyx.backends.llvm.lowering.builder import Body
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.backends.llvm.lowering.row_fusion import RowSpace, joins_rows, lower_alone
-from sardonyx.backends.llvm.lowering.row_program import Node, Program
+from sardonyx.backends.llvm.lowering.row_program import Node, Program, Within
 from sardonyx.backends.llvm.lowering.rows import Accumulator, max_of, min_of
 from sardonyx.dialects.attributes import dims_of
 from sardonyx.dialects.dtypes import DType, int32, int64
@@ -36,7 +37,20 @@ def place_of_extreme(p: Program, x: Node, greatest: bool = True, last: bool = Fa
     def start(b: Body, of: DType) -> Accumulator:
         return Accumulator("max" if last else "min", of, b.const(of, none))
 
-    return p.fold(places, start, p.map(places, found, x, extreme, p.index(places)))
+    place = p.fold(places, start, p.map(places, found, x, extreme, p.index(places)))
+    if dtype.kind != "b":
+        better = ("ge" if last else "gt") if greatest else ("le" if last else "lt")
+        place.within = Within(extreme, partial(_is_better, dtype, better, last))
+    return place
+
+
+def _is_better(dtype: DType, better: str, last: bool, b: Body, found: SSAValue, best: SSAValue) -> SSAValue:
+    """Whether the extreme is rather that of a later part of the row than that of all parts before it."""
+    ahead = b.compare_scalars(better, dtype, found, best)
+    if not dtype.is_float:
+        return ahead
+    is_nan = b.compare_scalars("ne", dtype, found, found)
+    return b.either(ahead, is_nan if last else b.both(is_nan, b.compare_scalars("eq", dtype, best, best)))
 
 
 def _space(op: Any) -> RowSpace:

@@ -173,6 +173,32 @@ class Rows:
         splits = is_worth_splitting([axis.extent for axis in (*self.kept, *self.reduced)])
         level(b, 0, 0, 0, [])
 
+    def each_few(self, b: Body, few: int, point: Callable[[Body, Sequence[Row]], None]) -> None:
+        """As `each`, for rows along one axis: `point` gets `few` of them at a time, and those that are left singly."""
+        axis = self.kept[0]
+        count = number_of(axis.extent)
+        whole = count is not None and count % few == 0
+
+        def row(at: Body, index: SSAValue) -> Row:
+            return Row(self.reduced, self.across, at.index(at.times(index, axis.stride)), index, [index])
+
+        def step(at: Body, first: SSAValue, _: Sequence[SSAValue]) -> None:
+            last = at.plus(first, few)
+
+            def together(inner: Body) -> None:
+                point(inner, [row(inner, inner.index(inner.plus(first, k))) for k in range(few)])
+
+            def singly(inner: Body) -> None:
+                inner.loop(axis.extent, lambda one, index, _: point(one, [row(one, index)]), lower=first)
+
+            if whole:
+                together(at)
+            else:
+                at.when(at.compare("sle", last, axis.extent), together, singly)
+
+        splits = is_worth_splitting([axis.extent for axis in (*self.kept, *self.reduced)])
+        b.loop(axis.extent, step, step=few, parallel=splits)
+
 
 @dataclass(frozen=True)
 class Placed:

@@ -47,7 +47,7 @@ def compiled(target: Target) -> h.Compiled:
 @pytest.mark.parametrize("target", h.RUNNABLE.values(), ids=h.RUNNABLE.keys())
 def test_error_over_a_sample_of_all_floats(target: Target) -> None:
     run = compiled(target)
-    positive = np.arange(1 << 23, 0x42C80000, 641, np.uint32).view(np.float32)  # normal numbers up to 100
+    positive = np.arange(1 << 23, 0x42C80000, 641, dtype=np.uint32).view(np.float32)  # normal numbers up to 100
     for x in (positive, -positive):
         error = np.abs(run(x)[0] - exact(x)) / np.abs(x).astype(np.float64)
         at = int(error.argmax())
