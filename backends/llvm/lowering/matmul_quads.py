@@ -151,7 +151,7 @@ def _unsigned_rows(
         b.loop(filled, lambda one, at, _: one.store(nothing, write, one.plus(to, at)), lower=length)
         if places is not None:
 
-            def repeated(one: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
+            def repeated(one: Body, number: SSAValue, _: Sequence[SSAValue], places: SSAValue = places) -> None:
                 column = one.to_index(one.load(places, number), int64)
                 value = one.load(read, one.plus(start, column))
                 value = one.add(arith.XOrIOp(value, flip)) if signed else value
