@@ -10,6 +10,9 @@ import files
 import graphs
 import mutate
 
+from sardonyx.dialects.module import set_outputs
+from sardonyx.frontend.graph import ModelGraph
+
 
 @pytest.mark.slow
 def test_mutated_files_are_refused_or_fine():
@@ -47,3 +50,13 @@ def _other_feeds(real):
 def test_a_seed_is_a_file():
     assert mutate.mutant(17) == mutate.mutant(17)
     assert len({mutate.mutant(seed)[1] for seed in range(20)}) > 15
+
+
+def test_what_nobody_reads_is_missed_by_nobody() -> None:
+    """A sum that no output reads, of extents that don't fit at n = 0: the reference refuses it, and native code, from
+    which it is gone, has no reason to."""
+    made = graphs.Drawn(None)
+    x = made.values[0]
+    made.op("add", x, made.op("transpose", x, perm=(1, 0, 2)))
+    set_outputs(made.module, [made.op("neg", x)], ["out0"])
+    graphs.check(ModelGraph(made.module))
