@@ -130,6 +130,8 @@ class Drawn:
         if kind == 2:
             ones = [i for i, d in enumerate(dims) if d.static_value == 1]
             return self.op("squeeze", a, self.ints(ones[0])) if ones else None
+        if any(d.static_value == 0 for d in dims):
+            return None  # an entry of 0 would copy an extent
         shape = self.op("shape", a)  # computed: the last two extents become one
         head = self.op("slice", shape, self.ints(0), self.ints(rank_of(a) - 2))
         return self.op("reshape", a, self.op("concat", [head, self.rest(shape, rank_of(a))], axis=0))
