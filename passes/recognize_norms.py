@@ -382,7 +382,8 @@ class RecognizeNormsPass(SxPass):
        cancels.
 
     Requires: nothing (`fold-constants`, `simplify` and `cse` before it help). Ensures: none of the cases is left.
-    Opsets below 17, for groups below 21, and for RMS below 23, have no such operator; `legalize-for-opset` states it by others again.
+    Opsets below 17, for groups below 21, and for RMS below 23, have no such operator; `legalize-for-opset` states it by
+    others again.
     Promise: reassociates(8), where no square overflows.
     """
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sardonyx.tools.opt_targets import Result
     from sardonyx.tools.text import Text
 
-    Finish = Callable[[PipelineReport], None]
+    Finish = Callable[[PipelineReport], object]
 
 
 class Driver:

@@ -48,9 +48,7 @@ def main() -> int:
     parser.add_argument(
         "--only", type=Path, help="a file of `STEM | before | after` lines: try these, all must be caught"
     )
-    parser.add_argument(
-        "--near", action="store_true", help="on the cases of their passes and of cases/ only"
-    )
+    parser.add_argument("--near", action="store_true", help="on the cases of their passes and of cases/ only")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, help="where the results go, one JSON a line; those there are not redone")
     parser.add_argument("--markdown", type=Path, help="where the table and the survivors go")

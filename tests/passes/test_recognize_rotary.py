@@ -54,7 +54,7 @@ FORMS: dict[str, tuple[Callable[..., Value], str]] = {
         lambda x: turned(x, np.cos(DOUBLE)[None], np.sin(DOUBLE)[None]), "x: f32[1, h, 5, 8]"
     ),
     "half": (
-        lambda x, f: turned(x, *(sx.astype(t, sx.float16) for t in tables(f))),
+        lambda x, f: (lambda c, s: turned(x, sx.astype(c, sx.float16), sx.astype(s, sx.float16)))(*tables(f)),
         "x: f16[b, 3, s, 8], f: f32[b, s, 4]",
     ),
     "two-axes": (
