@@ -38,6 +38,11 @@ def tables(f: Value) -> tuple[Value, Value]:
     return sx.unsqueeze(sx.cos(both) * 1.5, 1), sx.unsqueeze(sx.sin(both) * 1.5, 1)
 
 
+def half_tables(f: Value) -> tuple[Value, Value]:
+    cos, sin = tables(f)
+    return sx.astype(cos, sx.float16), sx.astype(sin, sx.float16)
+
+
 FORMS: dict[str, tuple[Callable[..., Value], str]] = {
     "llama": (lambda x, f: turned(x, *tables(f)), "x: f32[b, 3, s, 8], f: f32[b, s, 4]"),
     "split": (lambda x, f: turned(x, *tables(f), parts), "x: f32[2, 3, 5, 8], f: f32[2, 5, 4]"),
@@ -54,7 +59,7 @@ FORMS: dict[str, tuple[Callable[..., Value], str]] = {
         lambda x: turned(x, np.cos(DOUBLE)[None], np.sin(DOUBLE)[None]), "x: f32[1, h, 5, 8]"
     ),
     "half": (
-        lambda x, f: (lambda c, s: turned(x, sx.astype(c, sx.float16), sx.astype(s, sx.float16)))(*tables(f)),
+        lambda x, f: turned(x, *half_tables(f)),
         "x: f16[b, 3, s, 8], f: f32[b, s, 4]",
     ),
     "two-axes": (
