@@ -19,6 +19,8 @@ from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.backends.llvm.registries import LOWERINGS
 from sardonyx.dialects import locations
 from sardonyx.dialects.base import SxOp
+from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.sx import BY_NAME
 from sardonyx.dialects.sx.constant import ConstantOp
 from sardonyx.dialects.weights import WeightStore
 from sardonyx.errors import UnsupportedError
@@ -58,6 +60,13 @@ class Builder:
     def add(self, cls: type[Any], *slots: Any, **properties: Any) -> SSAValue:
         """The only result of a new op."""
         return self.op(cls, *slots, **properties).results[0]
+
+    def by_name(self, name: str, *slots: Any, **properties: Any) -> SSAValue:
+        """The first result of a new op of the sx dialect."""
+        return self.add(BY_NAME[f"sx.{name}"], *slots, **properties)
+
+    def constant_of(self, values: Any, dtype: DType) -> SSAValue:
+        return self.constant(np.asarray(values, dtype.numpy))
 
     def constant(self, array: Array) -> SSAValue:
         return self._insert(ConstantOp.of(array, WeightStore())).results[0]

@@ -12,7 +12,6 @@ from sardonyx.backends.llvm.lowering.scalar_activation import AS_A_SUM
 from sardonyx.dialects.attributes import dtype_of
 from sardonyx.dialects.dtypes import float32
 from sardonyx.dialects.sx.activation import GeluOp
-from sardonyx.dialects.sx.unary import ErfOp
 from sardonyx.passes.base import PassRun, Promise, SxPass, reassociates
 from sardonyx.passes.driver import RewriteDriver
 from sardonyx.passes.recognize_gelu import GeluPattern
@@ -48,8 +47,3 @@ class GeluSumsPass(SxPass):
 
     def run(self, module: ModuleOp, run: PassRun) -> None:
         RewriteDriver([GeluSumPattern()], run).rewrite(module)
-
-
-def has_erf(module: ModuleOp) -> bool:
-    """Whether there may be such a chain."""
-    return any(isinstance(op, ErfOp) for op in module.walk())

@@ -6,13 +6,14 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from sardonyx.backends.llvm.copies import located_copy
 from sardonyx.backends.llvm.dequantized import rewrite_dequantized
-from sardonyx.backends.llvm.gelu_sums import GeluSumsPass, has_erf
+from sardonyx.backends.llvm.gelu_sums import GeluSumsPass
 from sardonyx.backends.llvm.lowering.winograd import FAST
 from sardonyx.backends.llvm.moved_constants import MoveConstantsPass, moves_constants
 from sardonyx.dialects.sx.conv import ConvOp
 from sardonyx.dialects.sx.norm import BatchNormOp
 from sardonyx.dialects.sx.pool import PoolOp
 from sardonyx.dialects.sx.quantize_linear import DequantizeLinearOp
+from sardonyx.dialects.sx.unary import ErfOp
 from sardonyx.passes.channels_last import ChannelsLastPass
 from sardonyx.passes.decompose_batch_norm import DecomposeBatchNormPass
 from sardonyx.passes.fold_affine import FoldAffinePass
@@ -25,6 +26,8 @@ PASSES = (
     DecomposeBatchNormPass(),
     ChannelsLastPass(),
 )
+INTERESTING = (ConvOp, BatchNormOp, PoolOp, DequantizeLinearOp, ErfOp)
+"""Ops that passes but `MoveConstantsPass` look for."""
 
 
 def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
@@ -32,8 +35,8 @@ def prepare(module: ModuleOp, fast_conv: bool = False) -> ModuleOp:
 
     With `fast_conv` all convolutions bear the attribute `FAST`.
     """
-    interesting = any(isinstance(op, ConvOp | BatchNormOp | PoolOp | DequantizeLinearOp) for op in module.walk())
-    if not interesting and not has_erf(module) and not moves_constants(module):
+    interesting = any(isinstance(op, INTERESTING) for op in module.walk())
+    if not interesting and not moves_constants(module):
         return module
     copy = located_copy(module)
     rewrite_dequantized(copy)

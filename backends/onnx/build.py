@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 
-import onnx
 from xdsl.dialects.builtin import ModuleOp
 
 from sardonyx.backends.onnx import metadata as metadata_of_model
@@ -17,6 +16,7 @@ from sardonyx.backends.onnx.custom import state_custom
 from sardonyx.backends.onnx.emit import Skeleton, emit
 from sardonyx.backends.onnx.inputs import weights_as_inputs
 from sardonyx.backends.onnx.legalize import LegalizeForOpsetPass, OpsetError
+from sardonyx.backends.onnx.messages import all_nodes
 from sardonyx.backends.onnx.options import DEFAULT_OPSET, MAX_OPSET, MIN_OPSET, ExportOptions
 from sardonyx.backends.onnx.state import state_as_io
 from sardonyx.dialects.module import get_opset
@@ -70,24 +70,12 @@ def without_collector() -> Iterator[None]:
 
 
 def _refuse_contrib(skeleton: Skeleton) -> None:
-    for node in _all_nodes(skeleton.proto.graph):
+    for node in all_nodes(skeleton.proto.graph):
         if node.domain == CONTRIB:
             raise UnsupportedError(
                 f"{node.op_type} is an operator of {CONTRIB}, which contrib_ops=False rules out",
                 location=f"node '{node.name}'",
             )
-
-
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of the graphs in their attributes."""
-    stack = [graph]
-    while stack:
-        for node in stack.pop().node:
-            yield node
-            for attribute in node.attribute:
-                if attribute.type == onnx.AttributeProto.GRAPH:
-                    stack.append(attribute.g)
-                stack.extend(attribute.graphs)
 
 
 @cache

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from onnx import checker, shape_inference
 
 from sardonyx.backends.onnx.emit import Content
+from sardonyx.backends.onnx.messages import copy_field
 from sardonyx.backends.onnx.tensors import fill
 from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import SardonyxError
@@ -93,14 +94,8 @@ def _abridged(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 def _copy_fields(source: Message, target: Message, *without: str) -> None:
     for field, value in source.ListFields():
-        if field.name in without:
-            continue
-        if field.is_repeated:
-            getattr(target, field.name).extend(value)
-        elif isinstance(value, Message):
-            getattr(target, field.name).CopyFrom(value)
-        else:
-            setattr(target, field.name, value)
+        if field.name not in without:
+            copy_field(field, value, target)
 
 
 def _is_short(ty: onnx.TypeProto.Tensor) -> bool:

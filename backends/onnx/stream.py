@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from sardonyx.backends.onnx.emit import Content, Skeleton
+from sardonyx.backends.onnx.messages import copy_field
 from sardonyx.backends.onnx.tensors import fill, raw_view, stored_size
 from sardonyx.backends.onnx.wire import key
 
@@ -80,14 +81,7 @@ def _split(message: Message, number: int) -> tuple[bytes, bytes]:
     """The fields before and behind the one of that number, serialised."""
     parts = type(message)(), type(message)()
     for field, value in message.ListFields():
-        if field.number == number:
-            continue
-        part = parts[field.number > number]
-        if field.is_repeated:
-            getattr(part, field.name).extend(value)
-        elif isinstance(value, Message):
-            getattr(part, field.name).CopyFrom(value)
-        else:
-            setattr(part, field.name, value)
+        if field.number != number:
+            copy_field(field, value, parts[field.number > number])
     before, after = (part.SerializeToString(deterministic=True) for part in parts)
     return before, after

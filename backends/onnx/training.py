@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
 
 import onnx
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 
+from sardonyx.backends.onnx.messages import all_nodes
 from sardonyx.backends.onnx.notes import warn
 from sardonyx.dialects.module import get_opset
 from sardonyx.errors import InvalidArgumentError
@@ -68,7 +68,7 @@ def state_training(module: ModuleOp, opset: int, proto: onnx.ModelProto) -> set[
         warn(f"the model's training information is left out: it names '{gone[0]}', which the model has no more")
         return set()
     proto.training_info.extend(infos)
-    used = {n.domain for info in infos for g in (info.initialization, info.algorithm) for n in _nodes(g)}
+    used = {n.domain for info in infos for g in (info.initialization, info.algorithm) for n in all_nodes(g)}
     return used - {"", "ai.onnx"}
 
 
@@ -80,7 +80,7 @@ def _needed(info: onnx.TrainingInfoProto) -> set[str]:
         own |= {v.name for v in graph.input} | {t.name for t in graph.initializer}
         own |= {t.values.name for t in graph.sparse_initializer}
         read |= {v.name for v in graph.output}
-        for node in _nodes(graph):
+        for node in all_nodes(graph):
             own.update(node.output)
             read.update(node.input)
             for attribute in node.attribute if node.op_type == "Gradient" else ():
@@ -89,13 +89,3 @@ def _needed(info: onnx.TrainingInfoProto) -> set[str]:
     for binding in (*info.initialization_binding, *info.update_binding):
         read |= {binding.key, binding.value}
     return read - own - {""}
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of the graphs in it; names of inner graphs count as the outer one's."""
-    stack = [graph]
-    while stack:
-        for node in stack.pop().node:
-            yield node
-            for attribute in node.attribute:
-                stack.extend([attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs)
