@@ -60,6 +60,10 @@ _of_array = Tensor.of_array
 _new = object.__new__
 
 
+def _never(inputs: object) -> None:
+    """The quick way of a graph that has none."""
+
+
 class ModelGraph(Edits):
     """A graph: inputs, outputs, nodes and weights.
 
@@ -88,6 +92,8 @@ class ModelGraph(Edits):
         self._states: States | None = None
         self._cache: KVCache | None = None
         self._run = self._refuse_run
+        self._quick: Callable[[Any], list[Tensor] | None] = _never
+        """A small run as one native call; None where it is none."""
 
     # ---- what it is
     @property
@@ -204,13 +210,14 @@ class ModelGraph(Edits):
             if self._working is not None:
                 self._refuse_busy(call)
             self._working = (call, threading.get_ident())
+        quick, self._quick = self._quick, _never
         before, self._run = self._run, self._refuse_run
         try:
             yield
         finally:
             self._working = None
             if self._run == self._refuse_run:
-                self._run = before
+                self._run, self._quick = before, quick
 
     @contextmanager
     def edit(self, call: str = "edit") -> Iterator[ModuleOp]:
@@ -233,6 +240,7 @@ class ModelGraph(Edits):
         """Forget what was made of the module as it was."""
         sync_signature(main_function(self._module))
         self._binding = self._names = self._compiled = self._states = None
+        self._quick = _never
         self._run = self._refuse_run_stale
 
     # ---- working on it
@@ -303,6 +311,7 @@ class ModelGraph(Edits):
             return
         with self._work("finalize"):
             from sardonyx.backends.llvm.compile import compile_module
+            from sardonyx.backends.llvm.runtime.call import CompiledGraph
             from sardonyx.backends.llvm.runtime.phases import progress_to, time_report as measured
 
             with progress_to(progress):
@@ -317,8 +326,12 @@ class ModelGraph(Edits):
             binds = bool(bound.defaults) or any(spec.container is not None for spec in bound.specs)
             if not self._stated().is_empty:
                 self._run = self._run_stateful
+            elif binds:
+                self._run = self._run_bound
             else:
-                self._run = self._run_bound if binds else self._compiled.run
+                self._run = self._compiled.run
+                if isinstance(self._compiled, CompiledGraph):
+                    self._quick = self._compiled.quick(Tensor, "_array") or _never
             self._nested = any(not is_tensor(value.type) for value in output_values(self._module))
 
     @property
@@ -355,6 +368,10 @@ class ModelGraph(Edits):
             InvalidArgumentError: An input does not fit.
             ExecutionError: The run failed on the data.
         """
+        if out is None:
+            found = self._quick(inputs)
+            if found is not None:
+                return found
         kind = type(inputs)
         if kind is not list and kind is not tuple:
             inputs = self._listed(inputs)

@@ -19,7 +19,7 @@ from sardonyx.backends.llvm.codegen.text import Target
 from sardonyx.backends.llvm.interface import CONTEXT_FIELDS, OUT_OF_MEMORY, TOO_LARGE, EntrySizes, Failure, Port
 from sardonyx.errors import ExecutionError
 
-ABI = 1
+ABI = 2
 WORDS = (
     "entry", "entry_py", "slots", "places", "constants", "offsets", "metadata", "metadata_bytes", "failures",
     "failure_count", "uses_pool", "launches", "target", "check",

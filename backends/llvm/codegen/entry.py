@@ -1,7 +1,7 @@
 """Emits the plan as the one native entry, `i64 entry(ptr ctx)`, and what it needs around it.
 
 `ctx` is laid out by `CONTEXT_FIELDS`. The entry returns 0, or 1 + the number of a failure, whose shown values it puts
-into the context; `OUT_OF_MEMORY` and `TOO_LARGE` are failures of the entry itself. `entry_py(ptr ctx, ptr a0, …)` is
+into the context; `OUT_OF_MEMORY` and `TOO_LARGE` are failures of the entry itself. `entry_py(ptr ctx, ptr arrays)` is
 the way in from Python: it takes PyObject pointers of arrays, checks dtype, rank, static extents and contiguity against
 the tables in the context, and calls the entry; it returns `NEEDS_CARE` where anything differs, without having run.
 """
@@ -27,6 +27,13 @@ from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emit_kernel, emit
 from sardonyx.backends.llvm.codegen.equal import form_of
 from sardonyx.backends.llvm.codegen.plan_emitter import PlanEmitter, bail, byte_count, byte_size, count, field
 from sardonyx.backends.llvm.codegen.pool import MAX_CHUNKS
+from sardonyx.backends.llvm.codegen.python_call import (
+    ARRAY_DATA,
+    ARRAY_DESCR,
+    ARRAY_DIMS,
+    ARRAY_FLAGS,
+    ARRAY_NDIM,
+)
 from sardonyx.backends.llvm.codegen.text import I1, I32, I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import memory_type, scalar_type
 from sardonyx.backends.llvm.codegen.work import CHUNK_WORK, estimate_work
@@ -291,15 +298,14 @@ def _pieces(b: FunctionBuilder, work: str) -> str:
 
 
 def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], outputs: int) -> None:
-    """`i64 entry_py(ptr ctx, ptr input0, …, ptr output0, …)` on PyObject pointers of NumPy arrays.
+    """`i64 entry_py(ptr ctx, ptr arrays)` on PyObject pointers of NumPy arrays, the inputs and then the outputs.
 
     `inputs` are the extents that the graph declares. A null output is allocated by native code.
     """
-    names = [f"i{k}" for k in range(len(inputs))] + [f"o{k}" for k in range(outputs)]
-    b = FunctionBuilder(module, "entry_py", [(PTR, "ctx"), *((PTR, name) for name in names)], I64)
+    b = FunctionBuilder(module, "entry_py", [(PTR, "ctx"), (PTR, "arrays")], I64)
     tables = {name: b.load(PTR, b.gep(I64, "%ctx", field(name)), 8) for name in ("inputs", "outputs", "dtypes")}
     for number, dims in enumerate(inputs):
-        array = f"%i{number}"
+        array = b.load(PTR, b.gep(PTR, "%arrays", str(number)), 8)
 
         def read(ty: LType, offset: int, array: str = array) -> str:
             return b.load(ty, b.gep("i8", array, str(offset)), 8 if ty != I32 else 4)
@@ -319,7 +325,7 @@ def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], out
         b.store(PTR, extents, b.gep(I64, tables["inputs"], str(2 * number + 1)), 8)
     for number in range(outputs):
         record = b.gep(I64, tables["outputs"], str(2 * number))
-        array = f"%o{number}"
+        array = b.load(PTR, b.gep(PTR, "%arrays", str(len(inputs) + number)), 8)
         data = b.when(
             b.icmp("eq", PTR, array, "null"),
             lambda: ["null"],
@@ -329,8 +335,3 @@ def emit_python_entry(module: ModuleText, inputs: Sequence[tuple[Dim, ...]], out
         b.store(PTR, data[0], record, 8)
     b.emit(f"ret i64 {b.call('entry', I64, [(PTR, '%ctx')])}")
     b.finish()
-
-
-# Offsets in PyArrayObject_fields (numpy/core/include/numpy/ndarraytypes.h) behind a 16-byte PyObject head; the runtime
-# checks them on a real array before it uses `entry_py`.
-ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,17 @@ class CacheStatistics:
 
 
 STATISTICS = CacheStatistics()
+
+
+@contextlib.contextmanager
+def uncounted() -> Iterator[None]:
+    """Code that belongs to no graph does not count."""
+    statistics = STATISTICS
+    before = vars(statistics).copy()
+    try:
+        yield
+    finally:
+        vars(statistics).update(before)
 
 
 def folder() -> Path | None:

@@ -29,30 +29,13 @@ from sardonyx.backends.llvm.runtime.jit import Library
 from sardonyx.backends.llvm.runtime.lists import Packed, unpack
 from sardonyx.backends.llvm.runtime.phases import phase
 from sardonyx.backends.llvm.runtime.pool import POOL, thread_count
+from sardonyx.backends.llvm.runtime.python_call import Quick, enter_function, is_available, quick_function
 from sardonyx.backends.llvm.runtime.shapes import Array, check_inputs, shape_source
 from sardonyx.dialects.weights import Weight
 from sardonyx.errors import ExecutionError, InvalidArgumentError, SardonyxError
 
 CHUNKS_PER_THREAD = 4
 """More chunks than threads, so that a core that is kept busy by others does not hold up the rest."""
-
-
-def _fields_are_known() -> bool:
-    """Whether this NumPy lays out its arrays as `entry_py` reads them."""
-    array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    at = id(array)
-    head = (ctypes.c_int64 * 9).from_address(at)
-    dims = head[4]
-    return (
-        head[2] == array.ctypes.data
-        and (head[3] & 0xFFFFFFFF) == 2
-        and tuple((ctypes.c_int64 * 2).from_address(dims)) == (2, 3)
-        and head[7] == id(array.dtype)
-        and (head[8] & 1) == 1
-    )
-
-
-FAST_ENTRY = _fields_are_known()
 
 
 @dataclass
@@ -154,13 +137,14 @@ class CompiledGraph:
         self._idle.append(self._new_context())
         shapes = [shape_source(port, self.inputs) for port in self.outputs]
         self._native_outputs = [k for k, shape in enumerate(shapes) if shape is None]
-        kinds: list[Any] = [ctypes.c_void_p, *([ctypes.py_object] * len(self.inputs))]
-        kinds += [ctypes.c_void_p if shape is None else ctypes.py_object for shape in shapes]
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library.addresses["entry"])
         self.run: Callable[..., list[Array]] = self.run_carefully
-        if FAST_ENTRY and all(port.kind == "tensor" for port in (*self.inputs, *self.outputs)):
-            entry = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(library.addresses["entry_py"])
-            self.run = generate_callers(self, shapes, entry, self._idle)
+        if is_available() and all(port.kind == "tensor" for port in (*self.inputs, *self.outputs)):
+            self.run = generate_callers(self, shapes, enter_function(self), self._idle)
+
+    def quick(self, wrapper: type, slot: str) -> Quick | None:
+        """A run as one native call, where all results may be small (see `runtime/python_call.py`)."""
+        return quick_function(self, wrapper, slot, self._idle)
 
     def _new_context(self) -> int:
         context = Context(self)

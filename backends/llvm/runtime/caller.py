@@ -24,7 +24,7 @@ def generate_callers(
     """`run(arrays, out=None)`.
 
     `shapes` are the outputs' as Python source over the inputs' shapes `s0, s1 …`, None where data decides; `entry` is
-    `entry_py`; `idle` holds the addresses of contexts that no run uses.
+    `entry_py` on arrays (`enter_function`); `idle` holds the addresses of contexts that no run uses.
     """
     scope: dict[str, Any] = {
         "ndarray": np.ndarray, "empty": np.empty, "take": take, "careful": graph.run_carefully, "entry": entry,
