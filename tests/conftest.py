@@ -15,6 +15,7 @@ import pytest
 
 _LIT_FOLDER = Path(__file__).parent / "lit"
 _OURS = pytest.StashKey[str]()
+_FORMS = pytest.StashKey[contextlib.ExitStack]()
 
 # Examples are the same in every run: a failure that CI sees is one that everybody sees. Machines are slow and shared,
 # so that no time limit says anything about the code.
@@ -29,9 +30,16 @@ def pytest_configure(config: pytest.Config) -> None:
     # Whatever a test does, what passes change is evaluated before and after (docs/checked-passes.md): one set of
     # inputs, and not for what is large. Child processes inherit it. SARDONYX_CHECK_PASSES=0 switches it off.
     os.environ.setdefault("SARDONYX_CHECK_PASSES", "1:20000")
+    if forms := os.environ.get("SARDONYX_FORMS"):  # native code in the forms of another machine: support/other_forms.py
+        from other_forms import other_forms
+
+        config.stash[_FORMS] = stack = contextlib.ExitStack()
+        stack.enter_context(other_forms(forms))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if _FORMS in config.stash:
+        config.stash[_FORMS].close()
     if folder := config.stash.get(_OURS, None):
         del os.environ["SARDONYX_CACHE_DIR"]
         shutil.rmtree(folder, ignore_errors=True)

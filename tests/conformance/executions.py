@@ -19,6 +19,7 @@ import round_trip
 from guard import EDGES, run_guarded
 from no_python import no_python
 from onnx_cases import Case, difference, formed
+from other_forms import FORMS, other_forms
 
 from sardonyx import OnnxModel
 from sardonyx.backends.llvm.open_ranks import open_ranks
@@ -79,8 +80,15 @@ def guarded(model: onnx.ModelProto, inputs: list[Any]) -> list[Any]:
     return found[0]
 
 
+def _in_forms(name: str, model: onnx.ModelProto, inputs: list[Any]) -> list[Any]:
+    """As `native`, in the forms that kernels have on another machine (`other_forms.py`)."""
+    with other_forms(name):
+        return native(model, inputs)
+
+
+NATIVE = {"native": native, **{f"native-{name}": functools.partial(_in_forms, name) for name in FORMS}}
 EXECUTIONS: dict[str, Execute] = {
-    "native": native, "with-strings": with_strings, "guarded": guarded, "reference": reference,
+    **NATIVE, "with-strings": with_strings, "guarded": guarded, "reference": reference,
 }  # fmt: skip
 
 
@@ -112,6 +120,7 @@ def table() -> dict[str, Any]:
 
 def denied(execution: str, form: str) -> dict[str, str]:
     """The tests that an execution does not pass in a form, with the reasons."""
+    execution = "native" if execution in NATIVE else execution
     out: dict[str, str] = {}
     for group in table()["group"]:
         if execution in group["executions"] and form in group.get("forms", [form]):

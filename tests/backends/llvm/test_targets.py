@@ -1,4 +1,4 @@
-"""Other machines: code for each is emitted and looked at, and run where this machine can."""
+"""Other machines: code for each is emitted and looked at. test_other_forms.py runs it."""
 
 from __future__ import annotations
 
@@ -8,33 +8,21 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from assembly import innermost_loops
 from families import FAMILIES, hold_weights
 from op_case import op
-from three_ways import Case, build, case, compare, sample
+from three_ways import Case, build, case, sample
 
 from sardonyx.backends.llvm.build import emit_module
 from sardonyx.backends.llvm.codegen.targets import NAMED, resolve_target
 from sardonyx.backends.llvm.codegen.text import Target, host_target
-from sardonyx.backends.llvm.compile import compile_native
 from sardonyx.backends.llvm.lowering.graph import lower_graph
 from sardonyx.backends.llvm.runtime.jit import to_assembly
-from sardonyx.dialects.evaluate import evaluate_function
-from sardonyx.dialects.module import main_function
 from sardonyx.errors import InvalidArgumentError
 from sardonyx.tools.opt import run as run_opt
 
 AVX2, AVX512 = "x86-64-v3", "x86-64-v4"
-
-
-def runs_here(name: str) -> bool:
-    """Whether this machine has the target's features."""
-    host = host_target()
-    wanted = resolve_target(name)
-    ours = set(host.features.split(","))
-    return host.triple.split("-")[0] == wanted.triple.split("-")[0] and set(wanted.features.split(",")) <= ours
 
 
 # ---- naming
@@ -75,26 +63,6 @@ def test_the_tool_writes_assembly_for_another_machine(options: list[str], words:
     out, err = io.StringIO(), io.StringIO()
     assert run_opt(["-", "-t", "asm", *options], io.StringIO(text), out, err) == 0, err.getvalue()
     assert all(word in out.getvalue() for word in words), out.getvalue()
-
-
-# ---- running
-
-
-@pytest.mark.parametrize("name", ["x86-64-v2", AVX2, AVX512])
-@pytest.mark.parametrize("family", ["rows", "products"])
-def test_code_for_lesser_machines_runs_here(name: str, family: str) -> None:
-    if not runs_here(name):
-        pytest.skip(f"this machine is no {name}")
-    target = resolve_target(name)
-    if (target.vector_bits, target.has_fma) == (host_target().vector_bits, host_target().has_fma):
-        pytest.skip("the other tests run code of this kind")
-    graph = build(list(FAMILIES[family]()), "mixed")
-    hold_weights(graph)
-    got = compile_native(graph.module, target).run(graph.feeds)
-    expected = evaluate_function(main_function(graph.module), graph.feeds)
-    for (one, number), a, b in zip(graph.outputs, got, expected, strict=True):
-        problem = compare(one.op.name, a, np.asarray(b))
-        assert problem is None, f"{one} result {number}: {problem}"
 
 
 # ---- what hot loops hold
