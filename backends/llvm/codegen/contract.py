@@ -14,9 +14,11 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block
 
 from sardonyx.backends.llvm.codegen.contract_shape import (
+    FEW_ROWS,
     K_BLOCK,
     RowRun,
     fetch_step,
+    panels_abreast,
     share_rows,
     tile_rows,
     tile_vectors,
@@ -104,11 +106,21 @@ def _weight(block: Block) -> int:
 
 def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
     """All tiles of a problem that is known to have `least` rows."""
+    if p.packed is not None and least <= 1 and p.m.startswith("%") and p.rows is None:
+        # A row alone, as where a model generates, waits for B: what it reads comes in another order.
+        alone = b.icmp("eq", I64, p.m, "1")
+        b.when(alone, lambda: _emit_blocks(b, replace(p, m="1"), 1), lambda: _emit_blocks(b, p, least))
+    else:
+        _emit_blocks(b, p, least)
+
+
+def _emit_blocks(b: FunctionBuilder, p: Problem, least: int) -> list[str]:
+    """The blocks of k one after the other; gives no values."""
     rows = _number(p.m)
-    once = p.packed is not None and rows is not None and rows <= 4  # a panel is read by one tile: nothing to keep
+    once = p.packed is not None and rows is not None and rows <= FEW_ROWS  # one tile reads a panel: nothing to keep
     if p.segments or once or p.c.element != p.sum or (not p.k.startswith("%") and int(p.k) <= K_BLOCK):
         _emit_block(b, p, steps_of(b, p), "0", least)
-        return
+        return []
     # Blocks of k of about one size, a multiple of what the k loop takes at a time; k of 0 is one empty block.
     some = p.k if not p.k.startswith("%") else b.intrinsic("llvm.smax", I64, [(I64, p.k), (I64, "1")])
     blocks = _ceil_div(b, some, str(K_BLOCK))
@@ -130,6 +142,7 @@ def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
         return []
 
     b.loop("0", blocks, "1", block)
+    return []
 
 
 def _ceil_div(b: FunctionBuilder, x: str, y: str) -> str:
@@ -149,6 +162,7 @@ def _emit_block(b: FunctionBuilder, p: Problem, k: str, start: str, least: int) 
     lanes = b.target.lanes(max(p.sum.bits, 32))
     if p.packed is not None:
         vectors = p.packed // lanes
+        vectors *= panels_abreast(b.target, lanes, _number(p.m), vectors)
         runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.spare(b.target)), least)
         if runs:
             _packed_panels(b, p, runs, lanes, k, start)
@@ -233,34 +247,42 @@ def _copied_panel(
 
 
 def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes: int, k: str, start: str) -> None:
-    """Panels of columns one after the other; only the last one's results may be masked."""
+    """Panels of columns one after the other, or several abreast; only the last one's results may be masked."""
     width = p.packed or lanes
     line = width * p.b.element.bits // 8
+    vectors = width // lanes
+    abreast = panels_abreast(b.target, lanes, _number(p.m), vectors)
 
     def ahead(panel: str) -> Ahead | None:
-        if len(runs) == 1 and runs[0].upper == str(runs[0].rows):
+        if abreast > 1 or len(runs) == 1 and runs[0].upper == str(runs[0].rows):
             return None  # what one tile reads comes in order, as the processor expects it
         return Ahead(b.beyond(panel, fold(b, "mul", k, str(line))), fetch_step(_number(p.m), runs[0].rows, line))
 
-    def panel(masked: bool, vectors: int) -> Callable[[str, list[str]], list[str]]:
+    def panels(masked: bool, vectors: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
             offset = fold(b, "add", fold(b, "mul", column, k), fold(b, "mul", start, str(width)))
             at = b.gep(memory_type(p.b.element), p.b.pointer, offset)
             # A panel starts at its own column, so that the tile finds it without an offset.
-            inside = replace(p, b=Operand(at, p.b.element, str(width), "1"), ahead=ahead(at))
+            right = Operand(at, p.b.element, str(width), "1", width // lanes, fold(b, "mul", k, str(width)))
+            inside = replace(p, b=right, ahead=ahead(at))
             left = fold(b, "sub", p.n, column) if masked else None
             _tiles(b, inside, runs, Tile(0, vectors, lanes, None, in_panel=True, left=left), column)
             return []
 
         return body
 
-    vectors = width // lanes
-    end = whole_groups(b, "0", p.n, width)
-    if end != "0":
-        b.loop("0", end, str(width), panel(False, vectors))
-    if end != p.n:
-        rest = vectors if end.startswith("%") or p.n.startswith("%") else -(-(int(p.n) - int(end)) // lanes)
-        b.loop(end, p.n, str(width), panel(True, rest))
+    at = "0"
+    while True:  # what fills no group goes in smaller ones, or, where it is known how much that is, in one
+        end = whole_groups(b, at, p.n, width * abreast)
+        if end != at:
+            b.loop(at, end, str(width * abreast), panels(False, vectors * abreast))
+        at = end
+        if abreast == 1 or not end.startswith("%"):
+            break
+        abreast //= 2
+    if at != p.n:
+        rest = vectors if at.startswith("%") else -(-(int(p.n) - int(at)) // lanes)
+        b.loop(at, p.n, str(width * abreast), panels(True, rest))
 
 
 def _tiles(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], like: Tile, column: str) -> None:

@@ -9,6 +9,8 @@ from sardonyx.backends.llvm.codegen.widen import fold
 
 TALLEST = 8
 """Rows at most: each has a pointer of its own, and there are 16 general registers."""
+FEW_ROWS = 4
+"""Up to so many rows a product takes as long as B takes to come from memory: a tile has all rows."""
 USUAL_ROWS = 96
 """What a block of rows may have whose number is not known."""
 K_BLOCK = 512
@@ -27,7 +29,7 @@ def tile_rows(target: Target, vectors: int, spare: int | None = None) -> int:
 def tile_vectors(target: Target, lanes: int, m: int | None, n: int | None) -> int:
     """The vectors of columns of a tile for that many rows and columns, None where only the run knows."""
     large = target.registers >= 32
-    if m is not None and 0 < m <= 4:
+    if m is not None and 0 < m <= FEW_ROWS:
         many = 6 if target.vector_bits == 512 else 5
         vectors = ({1: 8, 2: 6} if large else {1: 8, 2: 4}).get(m, many if large else 3)
     elif m is not None and m <= 8 and not large and m not in (5, 6):
@@ -44,10 +46,25 @@ def _padded(n: int, width: int) -> int:
 
 
 def panel_width(target: Target, bits: int, m: int | None = None, n: int | None = None) -> int:
-    """The columns of a packed panel: what a tile for that many rows and columns takes at a time. `bits` is the width
-    of a sum."""
+    """The columns of a packed panel: what a tile for that many rows and columns takes at a time; a vector where it
+    reads several panels abreast. `bits` is the width of a sum."""
     lanes = target.lanes(max(bits, 32))
-    return lanes * tile_vectors(target, lanes, m, n)
+    return lanes * (1 if m is not None and 0 < m <= FEW_ROWS else tile_vectors(target, lanes, m, n))
+
+
+def panels_abreast(target: Target, lanes: int, m: int | None, vectors: int) -> int:
+    """How many packed panels, so many vectors wide, a tile reads abreast: few rows wait for B, and memory answers
+    several runs of reads faster than one."""
+    if m is None or not 0 < m <= FEW_ROWS:
+        return 1
+    return max(1, tile_vectors(target, lanes, m, None) // vectors)
+
+
+def tile_columns(target: Target, bits: int, m: int | None, width: int) -> int:
+    """The columns that tiles take at a time from packed panels of that width; if m is not known, that a row alone
+    does."""
+    lanes = target.lanes(max(bits, 32))
+    return width * panels_abreast(target, lanes, 1 if m is None else m, max(1, width // lanes))
 
 
 def tallest_rows(target: Target, bits: int, width: int | None) -> int:

@@ -22,12 +22,15 @@ from sardonyx.backends.llvm.codegen.widen import Value, fold, from_memory, memor
 
 @dataclass(frozen=True)
 class Operand:
-    """A matrix in memory: element (i, j) lies at `offset + i * row + j * column`."""
+    """A matrix in memory: element (i, j) lies at `offset + i * row + j * column`; or packed panels, so many `vectors`
+    wide, that are read abreast and begin `apart` elements from each other."""
 
     pointer: str
     element: LType
     row: str
     column: str
+    vectors: int = 0
+    apart: str = "0"
 
 
 @dataclass(frozen=True)
@@ -330,16 +333,20 @@ def _multiply(
     """The loop over one run of k, and what it fetches ahead."""
     wide = p.sum.with_lanes(tile.lanes)
     add = {1: _multiply_add, 2: add_pairs, 4: add_bounded_quads if p.bounded else add_quads}[p.together]
+    each = p.b.vectors or tile.vectors
+    panels = [b_start]
+    for panel in range(1, -(-tile.vectors // each)):
+        panels.append(b.gep(memory_type(p.b.element), b_start, fold(b, "mul", p.b.apart, str(panel))))
 
     def turn(k: str, sums: list[str], steps: int) -> list[str]:
-        b_row = b.gep(p.b.element, b_start, fold(b, "mul", k, p.b.row))
+        b_rows = [b.gep(p.b.element, start, fold(b, "mul", k, p.b.row)) for start in panels]
         k_offset = fold(b, "add", a_offset, fold(b, "mul", k, p.a.column))
         for u in range(steps):
             if u:
-                b_row = b.gep(p.b.element, b_row, p.b.row)
+                b_rows = [b.gep(p.b.element, b_row, p.b.row) for b_row in b_rows]
                 k_offset = fold(b, "add", k_offset, p.a.column)
             columns = [
-                _read(b, p.b.element, wide, _at(b, p.b.element, b_row, v, tile), tile.b_mask(v))
+                _read(b, p.b.element, wide, _at(b, p.b.element, b_rows[v // each], v % each, tile), tile.b_mask(v))
                 for v in range(tile.vectors)
             ]
             out: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen.contract_shape import panel_width, tallest_rows
+from sardonyx.backends.llvm.codegen.contract_shape import FEW_ROWS, panel_width, tallest_rows, tile_columns
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.elementwise import merge_dims
 from sardonyx.backends.llvm.lowering.epilogue import Fused, Point, Stage, chain, region, result_of, takes_epilogue
@@ -27,14 +27,12 @@ ROWS_PER_BLOCK = 144
 """Rows of A that one chunk works on at most: a block of A stays in the second-level cache while B's panels pass by."""
 CACHE_WAY, WAYS = 1 << 16, 5
 """Bytes after which addresses fall on the same lines of the second-level cache, and how many of a block's rows may."""
-FEW_ROWS = 32
-"""Below, and where the columns are not known, units are blocks of columns."""
+SHORT = 32
+"""Rows: below, and where the columns are not known, units are blocks of columns."""
 PANELS_PER_BLOCK = 8
 PACK_ROWS, PACK_COLUMNS, PACK_SIZE = 24, 192, 4096
 """From so many rows of A, columns of B (where there are several matrices) and elements of B on, B is packed by a
 kernel: as it is, its rows lie far apart, often in the same sets of the cache."""
-ROWS_THAT_WAIT = 4
-"""Up to so many rows a product takes as long as its constant B takes to come from memory."""
 UNITS = 32
 """As many units of work as a product is cut into at least, if it is large enough."""
 SMALLEST_UNIT = 1 << 19
@@ -112,7 +110,9 @@ def contract(
     def grid(at: Body, a_at: IndexLike, b_at: IndexLike) -> None:
         """One matrix, cut into blocks of rows and columns."""
         tall = tallest_rows(plan.target, compute_dtype(dtype).bits, b.packed)
-        shape = cut(m.static_value, n.static_value, k.static_value, b.packed, tall, dtype.bits // 8)
+        bits = compute_dtype(dtype).bits
+        width = None if b.packed is None else tile_columns(plan.target, bits, m.static_value, b.packed)
+        shape = cut(m.static_value, n.static_value, k.static_value, width, tall, dtype.bits // 8)
         across = at.index_math("ceildiv", sizes[1], shape.columns) if shape.columns else at.index(1)
         height: IndexLike = shape.rows
         if m.static_value is None:  # blocks of about one size
@@ -180,14 +180,15 @@ class Cut:
     least: int = 0
 
 
-def cut(m: int | None, n: int | None, k: int | None, packed: int | None, tall: int, bytes_: int) -> Cut:
-    """The grid follows from the shape alone; extents that only the run knows are None. A tile has `tall` rows, an
-    element of A `bytes_`. Where m is not known, the rows are those of a block at most."""
-    width = packed or 16
+def cut(m: int | None, n: int | None, k: int | None, columns: int | None, tall: int, bytes_: int) -> Cut:
+    """The grid follows from the shape alone; extents that only the run knows are None. A tile has `tall` rows and, of a
+    packed B, so many `columns`, an element of A `bytes_`. Where m is not known, the rows are those of a block at
+    most."""
+    width = columns or 16
     panels = None if n is None else max(1, -(-n // width))
     most = _most_rows(k, tall, bytes_)
     if m is None:
-        across = 1 if panels is None else min(panels, UNITS // 2)
+        across = 1 if panels is None else min(panels, max(UNITS // 2, (n or 0) * (k or 0) // SMALLEST_UNIT))
         columns = -(-(panels or 1) // across) * width
         return Cut(most, columns if n is not None and columns < n else 0)
     # Blocks of whole tiles; only the last one may have tiles of fewer rows.
@@ -197,7 +198,7 @@ def cut(m: int | None, n: int | None, k: int | None, packed: int | None, tall: i
     down = max(1, -(-m // rows))
     least = m - (down - 1) * rows
     if n is None or panels is None:
-        return Cut(rows if down > 1 else 0, PANELS_PER_BLOCK * width if m < FEW_ROWS else 0, least)
+        return Cut(rows if down > 1 else 0, PANELS_PER_BLOCK * width if m < SHORT else 0, least)
     # Enough units for all threads to end at about the same time, none of them too small to be worth it.
     work = max(m, 4) * n * (k or 512)  # few rows wait for B
     across = -(-UNITS // down)
@@ -227,7 +228,7 @@ def panels_of(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool
         array = array.swapaxes(-1, -2) if transpose else array
         if not array.size or dtype.bits < 16:
             return None
-        few = m.static_value is not None and m.static_value <= ROWS_THAT_WAIT
+        few = m.static_value is not None and m.static_value <= FEW_ROWS
         held = dtype if few else wide
         array = array.astype(held.numpy, copy=False).reshape(-1, *array.shape[-2:])
         packed = pack_columns(array, width)

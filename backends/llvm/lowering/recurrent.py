@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.codegen.contract_shape import panel_width
+from sardonyx.backends.llvm.codegen.contract_shape import tile_vectors
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
 from sardonyx.backends.llvm.lowering.epilogue import Point
 from sardonyx.backends.llvm.lowering.matmul import Matrix, contract, panels_of, widened
@@ -301,7 +301,7 @@ class Layer:
     def _weights(self, d: int, gates: range) -> Weights:
         plan, count = self.plan, len(gates)
         lanes = plan.target.lanes(self.wide.bits)
-        vectors = panel_width(plan.target, self.wide.bits, self.batch.static_value) // lanes
+        vectors = tile_vectors(plan.target, lanes, self.batch.static_value, None)
         if count == 3 and vectors > 3:
             vectors -= vectors % 3
         panel = vectors * lanes

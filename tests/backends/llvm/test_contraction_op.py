@@ -168,6 +168,47 @@ def plain(
     return build
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_few_rows_read_several_panels_abreast(target: Target | None) -> None:
+    """Groups of panels, what is left over of them, and a last one that is not full; with extents that are numbers, and
+    with ones that only the run knows."""
+    from sardonyx.dialects.dtypes import int64
+
+    where, bench, wants = target or jit.native_target(), Bench(target), []
+    for m, n, k in [(1, 150, 5), (2, 71, 8), (3, 49, 3), (4, 57, 6), (1, 71, 0)]:
+        a, b, c = sample("float32", m, k), sample("float32", k, n, seed=1), sample("float32", m, n, seed=2)
+        for width in (panel_width(where, 32, m), panel_width(where, 32)):
+            for is_open in (False, True):
+
+                def build(
+                    kernel: Kernel,
+                    reads: Sequence[Any],
+                    write: Any,
+                    sizes: tuple[int, int, int] = (m, n, k),
+                    width: int = width,
+                    is_open: bool = is_open,
+                ) -> None:
+                    rows, columns, depth = (
+                        kernel.to_index(kernel.load(reads[2], at), int64) if is_open else kernel.index(size)
+                        for at, size in enumerate(sizes)
+                    )
+                    region, block = epilogue_block(scalar_ir(DType.of("float32")))
+                    inner = Body(block, kernel)
+                    total, row, column = block.args
+                    more = inner.load(reads[3], inner.plus(inner.times(row, columns), column))
+                    block.add_op(YieldOp([inner.arithmetic("add", DType.of("float32"), total, more)]))
+                    one, none = kernel.index(1), kernel.index(0)
+                    strides = [depth, one, none, none, columns]
+                    buffers = (reads[0], reads[1], write)
+                    extents = [rows, columns, depth]
+                    kernel.add(ContractOp(buffers, extents, [none] * 3, strides, packed=width, epilogue=region))
+
+                bench.add([a, pack(b, width), np.array([m, n, k]), c], "float32", (m, n), build)
+                wants.append(a.astype(np.float64) @ b + c)
+    for got, want in zip(bench.run(), wants, strict=True):
+        close(got, want)
+
+
 SIZES = [(6, 16, 5), (7, 17, 4), (1, 1, 3), (1, 70, 9), (4, 33, 8), (13, 8, 1), (5, 40, 0), (12, 49, 2), (0, 5, 3)]
 
 
