@@ -20,6 +20,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from sardonyx.dialects.kernel.ops import INDEX, BufferType, YieldOp
 
+MOST_TURNED = 1024
+"""The rows of a turned result at most: they lie on the stack."""
+
 
 @irdl_op_definition
 class ContractOp(IRDLOperation):
@@ -41,12 +44,24 @@ class ContractOp(IRDLOperation):
     padded channels-last images has one level, (kernel rows, dilation_h * padded row), and k = kernel width * channels;
     one that is dilated along the width has two, the second (kernel width, dilation_w * channels), and k = channels.
 
+    **Clipped segments** (`clipped` = level, `clip` = (stride, before, step, size)): for a row whose outer number is mo,
+    segment s of that level lies at `mo * stride - before + s * step`; where that is below 0 or not below `size`, A
+    holds zeros, and the segment may be left out. So it is with the rows of a window in a convolution's padding.
+
+    **Turned C** (`turned` = R): C's m-stride is 1, and `c_m` the stride of its columns: element (m, n) of C lies at
+    `c_offset + n * c_m + m`, with pairs of rows too (`c_outer` is not looked at). m is at most R. A panel's sums go
+    through the epilogue into memory on the stack first, and into their order from there.
+
     **Packed B** (`packed` = W): B lies in panels of W columns, [ceil(n / W)][all of k][W], the last one filled up with
     zeros; its strides are not looked at, its offset is that of the first panel. W is a multiple of the lanes of a sum
     (`panel_width` in codegen/contract_shape.py gives the best one).
 
     `accumulate` starts the sums from what C holds. `least_rows` promises that m is at least so much, which spares code
     for small remainders of rows.
+
+    **Gathered A** (`gathered` = R): each block of k of A's rows, of which there are R at most, is copied first to where
+    they lie close together. That pays where A's rows lie so that they would take each other's place in a cache, and
+    many columns use the copy. B is packed and a_k is 1.
 
     **Pairs** (`pairs`): A and B hold int16, or pairs of them as int32, and C int32. k counts pairs of neighbouring
     elements, as do the offsets and strides of A and B: B lies in panels [ceil(n / W)][k][W][2]. A step adds both
@@ -70,7 +85,9 @@ class ContractOp(IRDLOperation):
 
     (C1) Three extents, three offsets, five strides; `rows` has none or four operands, `segments` pairs. (C2) An
     epilogue has the arguments above and yields one value of C's element type. (C3) With `pairs` or `quads`, of which
-    there is one at most, the types are those.
+    there is one at most, the types are those. (C4) `gathered` goes with `packed` alone. (C5) A turned C has at most
+    1,024 rows, and is not accumulated. (C6) `clip` has four operands with `clipped`, a level of the segments, and rows
+    that are pairs; else none.
     """
 
     name = "kernel.contract"
@@ -82,12 +99,16 @@ class ContractOp(IRDLOperation):
     strides = var_operand_def(INDEX)
     rows = var_operand_def(INDEX)
     segments = var_operand_def(INDEX)
+    clip = var_operand_def(INDEX)
+    clipped = opt_prop_def(IntegerAttr)
     accumulate = opt_prop_def(UnitAttr)
     packed = opt_prop_def(IntegerAttr)
     least_rows = opt_prop_def(IntegerAttr)
     pairs = opt_prop_def(UnitAttr)
     quads = opt_prop_def(UnitAttr)
     bounded = opt_prop_def(UnitAttr)
+    gathered = opt_prop_def(IntegerAttr)
+    turned = opt_prop_def(IntegerAttr)
     epilogue = opt_region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -110,9 +131,13 @@ class ContractOp(IRDLOperation):
         pairs: bool = False,
         quads: bool = False,
         bounded: bool = False,
+        gathered: int = 0,
+        turned: int | None = None,
+        clip: Sequence[SSAValue] = (),
+        clipped: int | None = None,
     ) -> None:
         super().__init__(
-            operands=[*buffers, list(extents), list(offsets), list(strides), list(rows), list(segments)],
+            operands=[*buffers, list(extents), list(offsets), list(strides), list(rows), list(segments), list(clip)],
             properties={
                 "accumulate": UnitAttr() if accumulate else None,
                 "packed": None if packed is None else IntegerAttr(packed, i64),
@@ -120,6 +145,9 @@ class ContractOp(IRDLOperation):
                 "pairs": UnitAttr() if pairs else None,
                 "quads": UnitAttr() if quads else None,
                 "bounded": UnitAttr() if bounded else None,
+                "gathered": IntegerAttr(gathered, i64) if gathered else None,
+                "clipped": None if clipped is None else IntegerAttr(clipped, i64),
+                "turned": None if turned is None else IntegerAttr(turned, i64),
             },
             regions=[[] if epilogue is None else [epilogue]],
         )
@@ -137,6 +165,16 @@ class ContractOp(IRDLOperation):
             raise VerifyException("(C3) the operands of a contraction of quads hold integers of 8 bits")
         if self.bounded is not None and self.quads is None:
             raise VerifyException("(C3) only quads are bounded")
+        others = (self.rows, self.segments, self.pairs is not None, self.quads is not None, self.turned is not None)
+        if self.gathered is not None and (self.packed is None or any(others)):
+            raise VerifyException("(C4) a contraction that gathers A has a packed B, no rows, segments, pairs or quads")
+        if self.turned is not None and (self.accumulate is not None or not 0 < self.turned.value.data <= MOST_TURNED):
+            raise VerifyException(f"(C5) a turned result has at most {MOST_TURNED} rows, and is not accumulated")
+        level = -1 if self.clipped is None else self.clipped.value.data
+        if len(self.clip) != 4 * (self.clipped is not None) or (
+            self.clipped is not None and not (0 <= level < len(self.segments) // 2 and self.rows)
+        ):
+            raise VerifyException("(C6) clipped segments have a level, four operands, and rows that are pairs")
         if self.epilogue is None:
             return
         block = self.epilogue.block

@@ -13,6 +13,17 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block
 
+from sardonyx.backends.llvm.codegen.contract_problem import (
+    Ahead,
+    Clip,
+    Epilogue,
+    Operand,
+    Problem,
+    RowPairs,
+    Tile,
+    Turned,
+    lane_mask,
+)
 from sardonyx.backends.llvm.codegen.contract_shape import (
     FEW_ROWS,
     K_BLOCK,
@@ -24,27 +35,18 @@ from sardonyx.backends.llvm.codegen.contract_shape import (
     tile_vectors,
     whole_groups,
 )
-from sardonyx.backends.llvm.codegen.contract_tile import (
-    UNROLL,
-    Ahead,
-    Epilogue,
-    Operand,
-    Problem,
-    RowPairs,
-    Tile,
-    emit_tile,
-    finish_stored_row,
-    lane_mask,
-    steps_of,
-)
+from sardonyx.backends.llvm.codegen.contract_tile import UNROLL, emit_tile, finish_stored_row, steps_of
 from sardonyx.backends.llvm.codegen.emit import KernelEmitter, emits
 from sardonyx.backends.llvm.codegen.text import I32, I64, FunctionBuilder, LType
+from sardonyx.backends.llvm.codegen.turn import turn_matrix
 from sardonyx.backends.llvm.codegen.widen import fold, memory_type, scalar_type, value_type
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.ops import BufferType, LoadOp, MathOp, YieldOp
 
 COPIED = ((48, 256), (24, 1024))
 """From so many rows of A on, with so many bytes between the rows of B, B's panels are copied to the stack (32 KiB)."""
+GATHERED_STEP = 528
+"""From row to row of a copied A: a block of k, and a line more, so that rows fall on different lines of the caches."""
 LIGHT = 8
 """Scalar operations up to which an epilogue stands in the code once per accumulator."""
 
@@ -81,10 +83,13 @@ def _contract(e: KernelEmitter, op: ContractOp) -> None:
         accumulate=op.accumulate is not None,
         packed=None if op.packed is None else op.packed.value.data,
         rows=RowPairs(*(e.scalar(v) for v in op.rows)) if op.rows else None,
+        clip=Clip(op.clipped.value.data, *(e.scalar(v) for v in op.clip)) if op.clipped is not None else None,
         segments=tuple(zip(segments[::2], segments[1::2], strict=True)),
         epilogue=epilogue,
         together=together,
         bounded=op.bounded is not None,
+        gathered=0 if op.gathered is None else op.gathered.value.data,
+        turned=None if op.turned is None else Turned(op.turned.value.data),
     )
     emit_contraction(e.builder, problem, 0 if op.least_rows is None else op.least_rows.value.data)
 
@@ -106,7 +111,7 @@ def _weight(block: Block) -> int:
 
 def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
     """All tiles of a problem that is known to have `least` rows."""
-    if p.packed is not None and least <= 1 and p.m.startswith("%") and p.rows is None:
+    if p.packed is not None and least <= 1 and p.m.startswith("%") and p.rows is None and p.turned is None:
         # A row alone, as where a model generates, waits for B: what it reads comes in another order.
         alone = b.icmp("eq", I64, p.m, "1")
         b.when(alone, lambda: _emit_blocks(b, replace(p, m="1"), 1), lambda: _emit_blocks(b, p, least))
@@ -118,7 +123,8 @@ def _emit_blocks(b: FunctionBuilder, p: Problem, least: int) -> list[str]:
     """The blocks of k one after the other; gives no values."""
     rows = _number(p.m)
     once = p.packed is not None and rows is not None and rows <= FEW_ROWS  # one tile reads a panel: nothing to keep
-    if p.segments or once or p.c.element != p.sum or (not p.k.startswith("%") and int(p.k) <= K_BLOCK):
+    small = not p.k.startswith("%") and int(p.k) <= K_BLOCK
+    if p.segments or once or small or p.turned is not None or p.c.element != p.sum:
         _emit_block(b, p, steps_of(b, p), "0", least)
         return []
     # Blocks of k of about one size, a multiple of what the k loop takes at a time; k of 0 is one empty block.
@@ -126,6 +132,7 @@ def _emit_blocks(b: FunctionBuilder, p: Problem, least: int) -> list[str]:
     blocks = _ceil_div(b, some, str(K_BLOCK))
     size = _round_up(b, _ceil_div(b, some, blocks), UNROLL)
     final = fold(b, "sub", blocks, "1")
+    held = b.reserve(p.a.element, p.gathered * GATHERED_STEP) if p.gathered else None
 
     def block(number: str, _: list[str]) -> list[str]:
         start = fold(b, "mul", number, size)
@@ -138,11 +145,38 @@ def _emit_blocks(b: FunctionBuilder, p: Problem, least: int) -> list[str]:
             first=b.icmp("eq", I64, number, "0"),
             last=b.icmp("eq", I64, number, final),
         )
+        if held is not None:
+            inside = _gathered(b, inside, held)
         _emit_block(b, inside, p.k, start, least)
         return []
 
     b.loop("0", blocks, "1", block)
     return []
+
+
+def _gathered(b: FunctionBuilder, p: Problem, held: str) -> Problem:
+    """The same block of k with A's rows copied to `held`."""
+    wide = p.a.element.with_lanes(b.target.lanes(p.a.element.bits))
+
+    def row(m: str, _: list[str]) -> list[str]:
+        source = b.gep(p.a.element, p.a.pointer, fold(b, "mul", m, p.a.row))
+        place = b.gep(p.a.element, held, fold(b, "mul", m, str(GATHERED_STEP)))
+
+        def run(ty: LType) -> Callable[[str, list[str]], list[str]]:
+            def step(k: str, _: list[str]) -> list[str]:
+                b.store(ty, b.load(ty, b.gep(p.a.element, source, k)), b.gep(p.a.element, place, k))
+                return []
+
+            return step
+
+        whole = whole_groups(b, "0", p.k, wide.lanes)
+        b.loop("0", whole, str(wide.lanes), run(wide))
+        if whole != p.k:
+            b.loop(whole, p.k, "1", run(p.a.element))
+        return []
+
+    b.loop("0", p.m, "1", row)
+    return replace(p, a=Operand(held, p.a.element, str(GATHERED_STEP), "1"))
 
 
 def _ceil_div(b: FunctionBuilder, x: str, y: str) -> str:
@@ -163,17 +197,27 @@ def _emit_block(b: FunctionBuilder, p: Problem, k: str, start: str, least: int) 
     if p.packed is not None:
         vectors = p.packed // lanes
         vectors *= panels_abreast(b.target, lanes, _number(p.m), vectors)
+        p = _with_room(b, p, lanes * vectors)
         runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.spare(b.target)), least)
         if runs:
             _packed_panels(b, p, runs, lanes, k, start)
         return
     vectors = tile_vectors(b.target, lanes, _number(p.m), _number(p.n))
+    p = _with_room(b, p, lanes * vectors)
     runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.spare(b.target)), least)
     if runs:
         p = replace(
             p, b=replace(p.b, pointer=b.gep(memory_type(p.b.element), p.b.pointer, fold(b, "mul", start, p.b.row)))
         )
         _loose_columns(b, p, runs, lanes, vectors)
+
+
+def _with_room(b: FunctionBuilder, p: Problem, width: int) -> Problem:
+    """With memory for a panel of the result, if that is turned."""
+    if p.turned is None:
+        return p
+    held = b.reserve(memory_type(p.c.element), p.turned.rows * width)
+    return replace(p, turned=replace(p.turned, held=held, width=width))
 
 
 def _number(text: str) -> int | None:
@@ -214,7 +258,8 @@ def _pays_to_copy(p: Problem) -> bool:
     rows, apart = _number(p.m), _number(p.b.row)
     known = None if apart is None else apart * p.b.element.bytes
     many = rows is not None and any(rows >= least and (known is None or known >= bytes_) for least, bytes_ in COPIED)
-    return many and p.b.element == p.c.element == p.sum and p.sum.is_float and not p.segments
+    plain = not p.segments and p.turned is None
+    return many and plain and p.b.element == p.c.element == p.sum and p.sum.is_float
 
 
 def _copied_panel(
@@ -253,19 +298,19 @@ def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
     vectors = width // lanes
     abreast = panels_abreast(b.target, lanes, _number(p.m), vectors)
 
-    def ahead(panel: str) -> Ahead | None:
-        if abreast > 1 or len(runs) == 1 and runs[0].upper == str(runs[0].rows):
-            return None  # what one tile reads comes in order, as the processor expects it
-        return Ahead(b.beyond(panel, fold(b, "mul", k, str(line))), fetch_step(_number(p.m), runs[0].rows, line))
+    alone = abreast > 1 or len(runs) == 1 and runs[0].upper == str(runs[0].rows)
 
     def panels(masked: bool, vectors: int) -> Callable[[str, list[str]], list[str]]:
         def body(column: str, _: list[str]) -> list[str]:
             offset = fold(b, "add", fold(b, "mul", column, k), fold(b, "mul", start, str(width)))
             at = b.gep(memory_type(p.b.element), p.b.pointer, offset)
+            left = fold(b, "sub", p.n, column) if masked else None
             # A panel starts at its own column, so that the tile finds it without an offset.
             right = Operand(at, p.b.element, str(width), "1", width // lanes, fold(b, "mul", k, str(width)))
-            inside = replace(p, b=right, ahead=ahead(at))
-            left = fold(b, "sub", p.n, column) if masked else None
+            inside = replace(p, b=right)
+            if not alone:  # what one tile reads comes in order, as the processor expects it
+                following = b.beyond(at, fold(b, "mul", k, str(line)))
+                inside = replace(inside, ahead=Ahead(following, fetch_step(_number(p.m), runs[0].rows, line)))
             _tiles(b, inside, runs, Tile(0, vectors, lanes, None, in_panel=True, left=left), column)
             return []
 
@@ -288,6 +333,9 @@ def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
 def _tiles(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], like: Tile, column: str) -> None:
     """All rows of a panel. An epilogue with a long body takes the panel's sums from C, where it can hold them, once the
     tiles are through: so its code stands there once, not once per kind of tile."""
+    if p.turned is not None:
+        _turned_tiles(b, p, p.turned, runs, like, column)
+        return
     later = p.epilogue is not None and not p.epilogue.is_light and p.c.element == p.sum
     inside = replace(p, epilogue=None) if later else p
     for run in runs:
@@ -315,3 +363,30 @@ def _tiles(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], like: Tile, c
         rows()
     else:
         b.when(p.last, rows)
+
+
+def _turned_tiles(
+    b: FunctionBuilder, p: Problem, turned: Turned, runs: Sequence[RowRun], like: Tile, column: str
+) -> None:
+    """All rows of a panel, by way of a copy of the panel in the first-level cache whose columns then become rows."""
+    ty = memory_type(p.c.element)
+    start = b.gep(ty, turned.held, fold(b, "sub", "0", column))
+    rows = None if p.rows is None else replace(p.rows, c_outer=None)
+    _tiles(
+        b, replace(p, c=Operand(start, p.c.element, str(turned.width), "1"), rows=rows, turned=None), runs, like, column
+    )
+
+    def turn() -> list[str]:
+        columns = str(like.vectors * like.step)
+        if like.left is not None:
+            columns = b.intrinsic("llvm.smin", I64, [(I64, columns), (I64, like.left)])
+        elif like.masks is not None:
+            columns = fold(b, "sub", p.n, column)
+        target = b.gep(ty, p.c.pointer, fold(b, "mul", column, p.c.row))
+        turn_matrix(b, ty, (p.m, columns), (turned.held, str(turned.width)), (target, p.c.row))
+        return []
+
+    if p.last is None:
+        turn()
+    else:
+        b.when(p.last, turn)

@@ -7,114 +7,20 @@ multiplies NV vectors of B. 16-bit floats compute in float32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from xdsl.ir import Block
-
-from sardonyx.backends.llvm.codegen.contract_dot import add_bounded_quads, add_pairs, add_quads, dot_lanes
+from sardonyx.backends.llvm.codegen.contract_dot import add_bounded_quads, add_pairs, add_quads
+from sardonyx.backends.llvm.codegen.contract_problem import (
+    Ahead,
+    Epilogue,
+    Problem,
+    Tile,
+)
 from sardonyx.backends.llvm.codegen.contract_shape import whole_groups
-from sardonyx.backends.llvm.codegen.emit import KernelEmitter
 from sardonyx.backends.llvm.codegen.emit_scalar import extend_float, truncate_float
 from sardonyx.backends.llvm.codegen.memory import load_lanes, store_lanes
-from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType, Target
-from sardonyx.backends.llvm.codegen.widen import Value, fold, from_memory, memory_type, to_memory, to_vector
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A matrix in memory: element (i, j) lies at `offset + i * row + j * column`; or packed panels, so many `vectors`
-    wide, that are read abreast and begin `apart` elements from each other."""
-
-    pointer: str
-    element: LType
-    row: str
-    column: str
-    vectors: int = 0
-    apart: str = "0"
-
-
-@dataclass(frozen=True)
-class RowPairs:
-    """Row m stands for the pair divmod(first + m, inner); the strides of A and C along the outer number."""
-
-    first: str
-    inner: str
-    a_outer: str
-    c_outer: str
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """What the tiles of a panel of B fetch into the second-level cache meanwhile: from `pointer` on, `step` bytes for
-    each of a tile's steps of k; or the lines of a panel's rows, which lie `apart` bytes apart, one in each turn of the
-    k loop."""
-
-    pointer: str
-    step: int = 0
-    apart: str | None = None
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """The scalar body that every sum goes through before it is stored; it gives the type that `held` names."""
-
-    emitter: KernelEmitter
-    block: Block
-    held: LType
-    is_light: bool
-
-    def apply(self, total: Value, row: str, column: str, mask: str | None) -> str:
-        """The value to store, as it lies in memory, for a vector of sums (or a scalar one) that starts at `column`."""
-        e = self.emitter
-        lanes = total.type.lanes
-        before, e.lanes, e.mask = (e.lanes, e.mask), lanes, mask
-        indices = (Value(row, I64), Value(column, I64, "1" if lanes else None))
-        for argument, value in zip(self.block.args, (total, *indices), strict=True):
-            e.values[argument] = value
-        result = e.emit_block(self.block)[0]
-        text = to_memory(e.builder, self.held.with_lanes(lanes), e.text(result))
-        e.lanes, e.mask = before
-        return text
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One contraction: operands, extents, and the type that sums are kept in.
-
-    Where k is cut into blocks, `first` and `last` are the conditions that this one is: only the first starts from zeros
-    (or what `accumulate` says), only the last ends in the epilogue.
-    """
-
-    a: Operand
-    b: Operand
-    c: Operand
-    m: str
-    n: str
-    k: str
-    sum: LType
-    accumulate: bool
-    packed: int | None = None
-    rows: RowPairs | None = None
-    segments: tuple[tuple[str, str], ...] = ()
-    epilogue: Epilogue | None = None
-    first: str | None = None
-    last: str | None = None
-    together: int = 1
-    """The products that a step adds to each sum: 2 of int16, 4 of bytes."""
-    bounded: bool = False
-    """Whether the products of two bytes add up to an int16."""
-    ahead: Ahead | None = None
-
-    def is_fused(self, target: Target) -> bool:
-        """Whether one instruction multiplies and adds."""
-        if self.together > 1:
-            return dot_lanes(target) > 0
-        return self.sum.is_float and target.has_fma
-
-    def spare(self, target: Target) -> int:
-        """The registers of a tile beside its sums and the vectors of B: one of A, and products that wait."""
-        return 1 if self.is_fused(target) else 2 if self.together == 2 else 3
-
+from sardonyx.backends.llvm.codegen.text import I64, FunctionBuilder, LType
+from sardonyx.backends.llvm.codegen.widen import Value, fold, from_memory, memory_type, to_memory
 
 UNROLL = 4
 """Steps of k per turn of a large tile's loop: its bookkeeping counts where two threads share a core's front end."""
@@ -125,52 +31,9 @@ LARGE_TILE = 8
 """The accumulators from which on a tile is large."""
 
 
-@dataclass(frozen=True)
-class Tile:
-    """`rows` by `vectors` vectors of `lanes` columns; one scalar column where lanes is 0.
-
-    `masks` say per vector which lanes are columns. `in_panel`: B is a packed panel, padded, that needs no mask; then
-    `left` may say how many columns there are, and masks are made of it when the k loop is over and registers are free.
-    """
-
-    rows: int
-    vectors: int
-    lanes: int
-    masks: tuple[str, ...] | None
-    in_panel: bool = False
-    left: str | None = None
-
-    def masked(self, b: FunctionBuilder) -> Tile:
-        """The same tile with its masks."""
-        if self.left is None:
-            return self
-        starts = [fold(b, "sub", self.left, str(v * self.lanes)) for v in range(self.vectors)]
-        return replace(self, masks=tuple(lane_mask(b, start, self.lanes) for start in starts), left=None)
-
-    def mask(self, vector: int) -> str | None:
-        """The mask of a vector of C."""
-        return None if self.masks is None else self.masks[vector]
-
-    def b_mask(self, vector: int) -> str | None:
-        """The mask of a vector of B."""
-        return None if self.in_panel else self.mask(vector)
-
-    @property
-    def step(self) -> int:
-        """The columns of a vector."""
-        return self.lanes or 1
-
-
-def lane_mask(b: FunctionBuilder, left: str, lanes: int) -> str:
-    """Which lanes of a vector are among the `left` columns from its start on."""
-    wide = I64.with_lanes(lanes)
-    steps = f"<{', '.join(f'i64 {k}' for k in range(lanes))}>"
-    return b.icmp("slt", wide, steps, to_vector(b, Value(left, I64), lanes))
-
-
 def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str) -> None:
     """The tile whose first element is C[row, column]."""
-    a_rows, c_rows = _row_pointers(b, p, tile.rows, row, column)
+    a_rows, c_rows, outer = _row_pointers(b, p, tile.rows, row, column)
     b_start = p.b.pointer if tile.in_panel else b.gep(p.b.element, p.b.pointer, fold(b, "mul", column, p.b.column))
     wide = p.sum.with_lanes(tile.lanes)
 
@@ -183,13 +46,16 @@ def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str)
         ]
 
     zeros = [b.const(wide, 0)] * (tile.rows * tile.vectors)
-    if p.accumulate:
-        starts = held()
-    elif p.first is not None:
-        starts = b.when(p.first, lambda: zeros, held, [wide] * len(zeros))
-    else:
-        starts = zeros
-    sums = _sum(b, p, tile, a_rows, b_start, starts, row)
+    first = None if p.accumulate else p.first
+    if first is not None:
+        _fetch_rows(b, p, tile, c_rows)
+    sums = _sum(b, p, tile, a_rows, b_start, held() if p.accumulate else zeros, row, outer)
+    if first is not None:  # what C holds has come meanwhile
+
+        def added() -> list[str]:
+            return [_add(b, wide, x, y) for x, y in zip(sums, held(), strict=True)]
+
+        sums = b.when(first, lambda: sums, added, [wide] * len(zeros))
     tile = tile.masked(b)
 
     def plain() -> list[str]:
@@ -216,51 +82,68 @@ def emit_tile(b: FunctionBuilder, p: Problem, tile: Tile, row: str, column: str)
         b.when(p.last, finish, plain)
 
 
-def _row_pointers(b: FunctionBuilder, p: Problem, rows: int, row: str, column: str) -> tuple[list[str], list[str]]:
-    """The start of each of the tile's rows in A, and in C at the column."""
+def _row_pointers(
+    b: FunctionBuilder, p: Problem, rows: int, row: str, column: str
+) -> tuple[list[str], list[str], tuple[str, str]]:
+    """The start of each of the tile's rows in A, and in C at the column; the first and the last row's outer number."""
     a_rows: list[str] = []
     c_rows: list[str] = []
-    for a_offset, c_offset in _row_offsets(b, p, rows, row):
+    offsets, outer = _row_offsets(b, p, rows, row)
+    for a_offset, c_offset in offsets:
         pointer = b.gep(p.a.element, p.a.pointer, a_offset)
         # What LLVM makes of so many related pointers takes it most of its time: here it is not to see the relation.
         # AArch64 has no addresses of two registers and a number, and needs it.
         a_rows.append(b.op(f"freeze ptr {pointer}") if b.target.triple.startswith("x86_64") else pointer)
         c_rows.append(b.gep(p.c.element, p.c.pointer, fold(b, "add", c_offset, column)))
-    return a_rows, c_rows
+    return a_rows, c_rows, outer
 
 
-def _row_offsets(b: FunctionBuilder, p: Problem, rows: int, row: str) -> list[tuple[str, str]]:
+def _row_offsets(b: FunctionBuilder, p: Problem, rows: int, row: str) -> tuple[list[tuple[str, str]], tuple[str, str]]:
     if p.rows is None:
         places = [fold(b, "add", row, str(r)) for r in range(rows)]
-        return [(fold(b, "mul", at, p.a.row), fold(b, "mul", at, p.c.row)) for at in places]
+        return [(fold(b, "mul", at, p.a.row), fold(b, "mul", at, p.c.row)) for at in places], ("0", "0")
     pairs = p.rows
     at = fold(b, "add", pairs.first, row)
-    outer = b.binary("udiv", I64, at, pairs.inner)
+    first = outer = b.binary("udiv", I64, at, pairs.inner)
     inner = fold(b, "sub", at, fold(b, "mul", outer, pairs.inner))
 
     def offset(outer_stride: str, inner_stride: str) -> str:
         return fold(b, "add", fold(b, "mul", outer, outer_stride), fold(b, "mul", inner, inner_stride))
 
-    a_at, c_at = offset(pairs.a_outer, p.a.row), offset(pairs.c_outer, p.c.row)
+    c_outer = pairs.c_outer
+    a_at = offset(pairs.a_outer, p.a.row)
+    c_at = fold(b, "mul", row, p.c.row) if c_outer is None else offset(c_outer, p.c.row)
     out = [(a_at, c_at)]
     for _ in range(rows - 1):  # a division for the first row only; each further one is the next, or starts an outer one
         following = b.binary("add", I64, inner, "1")
         wraps = b.icmp("eq", I64, following, pairs.inner)
         next_outer = b.binary("add", I64, outer, "1")
         a_at = b.select(I64, wraps, fold(b, "mul", next_outer, pairs.a_outer), fold(b, "add", a_at, p.a.row))
-        c_at = b.select(I64, wraps, fold(b, "mul", next_outer, pairs.c_outer), fold(b, "add", c_at, p.c.row))
+        c_at = fold(b, "add", c_at, p.c.row)
+        if c_outer is not None:
+            c_at = b.select(I64, wraps, fold(b, "mul", next_outer, c_outer), c_at)
         outer = b.select(I64, wraps, next_outer, outer)
         inner = b.select(I64, wraps, "0", following)
         out.append((a_at, c_at))
-    return out
+    return out, (first, outer)
 
 
 def _sum(
-    b: FunctionBuilder, p: Problem, tile: Tile, a_rows: Sequence[str], b_start: str, starts: Sequence[str], row: str
+    b: FunctionBuilder,
+    p: Problem,
+    tile: Tile,
+    a_rows: Sequence[str],
+    b_start: str,
+    starts: Sequence[str],
+    row: str,
+    outer: tuple[str, str],
 ) -> list[str]:
     """The k loop, inside the loops over segments; the accumulators are carried through all of them."""
     wide = p.sum.with_lanes(tile.lanes)
     ahead = None if p.ahead is None else _ahead_of_tile(b, p, p.ahead, tile, row)
+    bounds = [("0", count) for count, _ in p.segments]
+    if p.clip is not None:
+        bounds[p.clip.level] = p.clip.bounds(b, outer, p.segments[p.clip.level][0])
 
     def segment(depth: int, a_offset: str, number: str, sums: Sequence[str]) -> list[str]:
         """`number` is that of the segment at this depth."""
@@ -277,7 +160,7 @@ def _sum(
             at = fold(b, "add", a_offset, fold(b, "mul", index, stride))
             return segment(depth + 1, at, fold(b, "add", fold(b, "mul", number, count), index), carried)
 
-        return b.loop("0", count, "1", turn, [(wide, s) for s in sums])
+        return b.loop(*bounds[depth], "1", turn, [(wide, s) for s in sums])
 
     if not p.segments:
         return _multiply(b, p, tile, a_rows, "0", b_start, starts, ahead)
@@ -364,7 +247,7 @@ def _multiply(
         p.is_fused(b.target)
         and tile.lanes
         and tile.rows * tile.vectors >= LARGE_TILE
-        and p.k not in ("0", "1", "2", "3")
+        and (p.k.startswith("%") or int(p.k) >= _unroll(p.k))
     ):
         unroll = _unroll(p.k)
         start = whole_groups(b, "0", p.k, unroll)
@@ -379,7 +262,10 @@ def _multiply(
                     b.prefetch(b.beyond(at, str(line)) if line else at, 2)
             return turn(k, sums, unroll)
 
-        state = b.loop("0", start, str(unroll), turns, [(wide, s) for s in state])
+        if start == str(unroll):
+            state = turns("0", state)
+        else:
+            state = b.loop("0", start, str(unroll), turns, [(wide, s) for s in state])
     if start == p.k:
         return state
     return b.loop(start, p.k, "1", lambda k, s: turn(k, s, 1), [(wide, s) for s in state])
@@ -417,7 +303,7 @@ def _finish_by_rows(
 
     def body(r: str, _: list[str]) -> list[str]:
         at = fold(b, "add", row, r)
-        c_offset = _row_offsets(b, p, 1, at)[0][1]
+        c_offset = _row_offsets(b, p, 1, at)[0][0][1]
         pointer = b.gep(p.c.element, p.c.pointer, fold(b, "add", c_offset, column))
         first = b.gep(wide, held, fold(b, "mul", r, str(tile.vectors)))
         loaded = [b.load(wide, b.gep(wide, first, str(v)) if v else first) for v in range(tile.vectors)]
@@ -425,6 +311,18 @@ def _finish_by_rows(
         return []
 
     b.loop("0", str(tile.rows), "1", body)
+
+
+def _fetch_rows(b: FunctionBuilder, p: Problem, tile: Tile, rows: Sequence[str]) -> None:
+    """Have the lines of C that a tile adds to fetched."""
+    size = max(p.c.element.bits // 8, 1)
+    for pointer in rows:
+        for at in range(0, tile.vectors * tile.step * size, CACHE_LINE):
+            b.prefetch(b.beyond(pointer, str(at)) if at else pointer, 3)
+
+
+def _add(b: FunctionBuilder, ty: LType, x: str, y: str) -> str:
+    return b.binary("fadd" if ty.is_float else "or" if ty.scalar == "i1" else "add", ty, x, y)
 
 
 def _multiply_add(b: FunctionBuilder, ty: LType, x: str, y: str, total: str) -> str:
@@ -440,7 +338,7 @@ def finish_stored_row(b: FunctionBuilder, p: Problem, tile: Tile, row: str, colu
     if p.epilogue is None:
         return
     wide = p.sum.with_lanes(tile.lanes)
-    pointer = b.gep(p.c.element, p.c.pointer, fold(b, "add", _row_offsets(b, p, 1, row)[0][1], column))
+    pointer = b.gep(p.c.element, p.c.pointer, fold(b, "add", _row_offsets(b, p, 1, row)[0][0][1], column))
     sums = [
         _read(b, p.c.element, wide, _at(b, p.c.element, pointer, v, tile), tile.mask(v)) for v in range(tile.vectors)
     ]

@@ -27,6 +27,8 @@ ROWS_PER_BLOCK = 144
 """Rows of A that one chunk works on at most: a block of A stays in the second-level cache while B's panels pass by."""
 CACHE_WAY, WAYS = 1 << 16, 5
 """Bytes after which addresses fall on the same lines of the second-level cache, and how many of a block's rows may."""
+GATHERED_COLUMNS = (512, 1024)
+"""The columns of a unit that copies its rows of A: the first where there would be too few units, else the second."""
 SHORT = 32
 """Rows: below, and where the columns are not known, units are blocks of columns."""
 PANELS_PER_BLOCK = 8
@@ -90,6 +92,7 @@ def contract(
         row: IndexLike,
         column: IndexLike,
         least: int = 0,
+        gathered: int = 0,
     ) -> None:
         """A block of the result that begins at a row (of all matrices of the batch) and column."""
         offsets = [at.index(o) for o in (a_at, b_at, at.plus(at.times(row, sizes[1]), column))]
@@ -97,7 +100,7 @@ def contract(
         pairs, quads = b.together == 2, b.together == 4
         at.add(ContractOp((reads[0], reads[1], write), extents, offsets, [*strides, sizes[1]], packed=b.packed,
                           epilogue=made, least_rows=least, pairs=pairs, quads=quads,
-                          bounded=b.bounded))  # fmt: skip
+                          bounded=b.bounded, gathered=gathered))  # fmt: skip
 
     def product(at: Body, a_at: IndexLike, b_at: IndexLike, row: IndexLike) -> None:
         if by_dot:
@@ -110,9 +113,10 @@ def contract(
     def grid(at: Body, a_at: IndexLike, b_at: IndexLike) -> None:
         """One matrix, cut into blocks of rows and columns."""
         tall = tallest_rows(plan.target, compute_dtype(dtype).bits, b.packed)
+        copies = b.packed is not None and b.together == 1 and a.column.static_value == 1
         bits = compute_dtype(dtype).bits
         width = None if b.packed is None else tile_columns(plan.target, bits, m.static_value, b.packed)
-        shape = cut(m.static_value, n.static_value, k.static_value, width, tall, dtype.bits // 8)
+        shape = cut(m.static_value, n.static_value, k.static_value, width, tall, dtype.bits // 8, copies)
         across = at.index_math("ceildiv", sizes[1], shape.columns) if shape.columns else at.index(1)
         height: IndexLike = shape.rows
         if m.static_value is None:  # blocks of about one size
@@ -136,6 +140,7 @@ def contract(
                 top,
                 left,
                 shape.least,
+                shape.gathered,
             )
 
         if not shape.rows and not shape.columns:
@@ -173,20 +178,25 @@ def _block(at: Body, number: SSAValue, size: IndexLike, extent: SSAValue, dim: D
 @dataclass(frozen=True)
 class Cut:
     """How a product is cut into units of work: rows and columns of a block, 0 for all of them. No block has less than
-    `least` rows."""
+    `least` rows. Where `gathered` is not 0, a unit copies its rows of A, which are so many at most."""
 
     rows: int
     columns: int
     least: int = 0
+    gathered: int = 0
 
 
-def cut(m: int | None, n: int | None, k: int | None, columns: int | None, tall: int, bytes_: int) -> Cut:
+def cut(
+    m: int | None, n: int | None, k: int | None, columns: int | None, tall: int, bytes_: int, copies: bool = False
+) -> Cut:
     """The grid follows from the shape alone; extents that only the run knows are None. A tile has `tall` rows and, of a
     packed B, so many `columns`, an element of A `bytes_`. Where m is not known, the rows are those of a block at
-    most."""
+    most. `copies`: A's rows may be copied."""
     width = columns or 16
     panels = None if n is None else max(1, -(-n // width))
     most = _most_rows(k, tall, bytes_)
+    gathered = _gathered_rows(m, n, k, most, tall, bytes_) if copies else 0
+    most = gathered or most
     if m is None:
         across = 1 if panels is None else min(panels, max(UNITS // 2, (n or 0) * (k or 0) // SMALLEST_UNIT))
         columns = -(-(panels or 1) // across) * width
@@ -202,9 +212,11 @@ def cut(m: int | None, n: int | None, k: int | None, columns: int | None, tall: 
     # Enough units for all threads to end at about the same time, none of them too small to be worth it.
     work = max(m, 4) * n * (k or 512)  # few rows wait for B
     across = -(-UNITS // down)
+    if gathered:  # each unit copies its rows of A, so it is to have many columns
+        across = max(n // GATHERED_COLUMNS[1], min(n // GATHERED_COLUMNS[0], UNITS // 2 // down))
     across = max(1, min(panels, across + down * across % 2, work // (down * SMALLEST_UNIT)))
     columns = -(-panels // across) * width
-    return Cut(rows if down > 1 else 0, columns if columns < n else 0, least)
+    return Cut(rows if down > 1 else 0, columns if columns < n else 0, least, gathered)
 
 
 def _most_rows(k: int | None, tall: int, bytes_: int) -> int:
@@ -212,6 +224,14 @@ def _most_rows(k: int | None, tall: int, bytes_: int) -> int:
     cache."""
     apart = CACHE_WAY // gcd(CACHE_WAY, k * bytes_) if k else CACHE_WAY
     return max(tall, min(ROWS_PER_BLOCK, max(ROWS_PER_BLOCK // 3, WAYS * apart)) // tall * tall)
+
+
+def _gathered_rows(m: int | None, n: int | None, k: int | None, most: int, tall: int, bytes_: int) -> int:
+    """The rows of a block whose rows are copied to lie close together, 0 where that does not pay: it does where they
+    would be few otherwise, and many columns use the copy. A block of k of these rows is as large as for float32."""
+    rows = ROWS_PER_BLOCK * 4 // max(bytes_, 4) // tall * tall
+    pays = None not in (m, n, k) and (m or 0) > most and (n or 0) >= GATHERED_COLUMNS[1]
+    return rows if pays and most <= rows // 2 else 0
 
 
 def panels_of(plan: Plan, value: SSAValue, dtype: DType, m: Dim, transpose: bool = False) -> Matrix | None:

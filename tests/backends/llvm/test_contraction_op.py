@@ -139,9 +139,49 @@ def test_pairs_of_rows_and_segments_of_k_are_a_convolution(target: Target | None
         close(got, want)
 
 
+@pytest.mark.parametrize(("target", "heavy"), [(None, False), (narrow(), True)])
+def test_results_whose_columns_become_rows(target: Target | None, heavy: bool) -> None:
+    """Panels, packed and not, of which the last is no whole one, and rows that fill no tile; pairs of rows; k in more
+    than one block."""
+    from sardonyx.dialects.dtypes import float32
+
+    bench, wants = Bench(target), []
+    for m, n, k, packed in [(20, 37, 9, True), (13, 16, 600, True), (9, 21, 5, False), (30, 50, 600, False)]:
+        a, b, bias = sample("float32", m, k), sample("float32", k, n, seed=1), sample("float32", n, seed=2)
+        width = panel_width(target or jit.native_target(), 32) if packed else None
+
+        def build(
+            kernel: Kernel, reads: Sequence[Any], write: Any, m: int = m, n: int = n, k: int = k, width: Any = width
+        ) -> None:
+            region, block = epilogue_block(scalar_ir(float32))
+            inner, index = Body(block, kernel), kernel.index
+            value = inner.arithmetic("add", float32, block.args[0], inner.load(reads[2], block.args[2]))
+            block.add_op(YieldOp([inner.math("tanh", value.type, value) if heavy else value]))
+            kernel.add(
+                ContractOp(
+                    (reads[0], reads[1], write),
+                    [index(m - 2), index(n), index(k)],
+                    [index(0), index(0), index(2 * m + 2)],
+                    [index(k), index(1), index(n), index(1), index(m)],
+                    packed=width,
+                    rows=[index(2), index(3), index(3 * k), index(0)],
+                    epilogue=region,
+                    turned=m,
+                )
+            )
+
+        bench.add([a, pack(b, width) if width else b, bias], "float32", (n + 3, m), build)
+        want = np.zeros((n + 3, m))
+        total = (a.astype(np.float64) @ b + bias)[2:].T
+        want[2 : n + 2, 2:] = np.tanh(total) if heavy else total
+        wants.append(want)
+    for got, want in zip(bench.run(), wants, strict=True):
+        close(got, want)
+
+
 def plain(
     m: int, n: int, k: int, width: int | None = None, accumulate: bool = False,
-    body: Callable[[Body, Any, Any, Any, Sequence[Any]], Any] | None = None, total: str = "float32",
+    body: Callable[[Body, Any, Any, Any, Sequence[Any]], Any] | None = None, total: str = "float32", gathered: int = 0,
 ) -> Build:  # fmt: skip
     """A plain product with an epilogue."""
 
@@ -162,6 +202,7 @@ def plain(
                 accumulate,
                 width,
                 epilogue=region,
+                gathered=gathered,
             )
         )
 
@@ -258,3 +299,16 @@ def test_sums_of_halves_are_float32_in_the_epilogue() -> None:
             wants.append(np.tanh(start) if heavy else start)
     for got, want in zip(bench.run(), wants, strict=True):
         np.testing.assert_allclose(got.astype(np.float32), want, rtol=0.01, atol=1e-3)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_rows_of_a_that_are_copied_first(target: Target | None) -> None:
+    """Several blocks of k, the last one with a rest that fills no vector; rows that fill no tile."""
+    bench, wants = Bench(target), []
+    for m, n, k in [(13, 33, 1030), (6, 16, 1024), (1, 5, 513), (0, 3, 700)]:
+        a, b = sample("float32", m, k), sample("float32", k, n, seed=1)
+        width = panel_width(target or jit.native_target(), 32)
+        bench.add([a, pack(b, width)], "float32", (m, n), plain(m, n, k, width, gathered=max(m, 1)))
+        wants.append((a.astype(np.float64) @ b, np.abs(a) @ np.abs(b)))
+    for got, (want, size) in zip(bench.run(), wants, strict=True):
+        assert (np.abs(got - want) <= 1e-6 * size).all()
