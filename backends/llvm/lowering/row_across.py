@@ -139,7 +139,7 @@ class AcrossEmission(Emission):
 
     def _map_tile(self, tile: _Tile, loop: Loop) -> None:
         def step(b: Body, row: Row, at: Sequence[SSAValue], places: Sequence[SSAValue]) -> None:
-            self._element(b, row, loop, self._known(b, row, loop), at[0], places)
+            self._elements(b, [row], loop, [self._known(b, row, loop)], at[0], places)
 
         self._down(tile, 0, self.axis.extent, step)
 
@@ -192,7 +192,7 @@ class AcrossEmission(Emission):
 
         def step(b: Body, row: Row, at: Sequence[SSAValue], places: Sequence[SSAValue]) -> None:
             values = self._known(b, row, loop)
-            terms = [self._element(b, row, loop, values, a, [p]) for a, p in zip(at, places, strict=True)]
+            terms = [self._elements(b, [row], loop, [values], a, [p]) for a, p in zip(at, places, strict=True)]
             for k, fold in enumerate(loop.folds):
                 accumulator = self._accumulator(b, fold)
                 parts = [t[k] for t in terms]

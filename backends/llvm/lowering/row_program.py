@@ -178,6 +178,9 @@ nothing else would ask for the next one."""
 ROWS_AT_ONCE, LONG_ROW = 4, 1024
 """Rows of at least so many elements that are read once are read so many at a time: memory answers more than one run of
 reads faster than a single one (24 GB/s beside 19 on one core of the machine where this was measured)."""
+PAIR, LONGEST_PAIRED = 2, 2048
+"""Rows of at most so many elements that several loops go over are taken in pairs: what is the same for all rows is read
+once for both, and one row's sums are combined while the other's are."""
 PART = 1024
 """Elements of a part of a row in which an extreme is looked for: few enough to stay in the first-level cache."""
 
@@ -228,22 +231,29 @@ class Emission:
         self.fetches = False
 
     def emit(self) -> None:
-        if self._finds_place():
-            self.rows.each(self.kernel, self._find)
-        elif self._reads_once():
-            self.rows.each_few(self.kernel, ROWS_AT_ONCE, self._few_rows)
+        few = self._rows_at_once()
+        together = self._find if self._finds_place() else self._go_over
+        if few > 1:
+            self.rows.each_few(self.kernel, few, together, LONGEST_PAIRED if few == PAIR else None)
         else:
-            self.rows.each(self.kernel, self._row)
+            self.rows.each(self.kernel, lambda b, row: together(b, [row]))
+
+    def _rows_at_once(self) -> int:
+        """How many rows, each in one run of memory, are gone over side by side."""
+        rows = self.rows
+        if rows.across or len(rows.kept) != 1 or len(rows.reduced) != 1 or number_of(rows.reduced[0].stride) != 1:
+            return 1
+        extent, count = number_of(rows.reduced[0].extent), number_of(rows.kept[0].extent)
+        if self._finds_place():  # of smaller elements, the comparisons take longer than memory
+            few = ROWS_AT_ONCE if all(dtype_of(n.leaf).bits >= 32 for n in self.buffers if n.leaf is not None) else 1
+        else:
+            few = ROWS_AT_ONCE if self._reads_once() else PAIR if len(self.loops) > 1 else 1
+        fits = extent is None or (extent <= LONGEST_PAIRED if few == PAIR else extent >= LONG_ROW)
+        return few if fits and (count is None or count >= few) else 1
 
     def _reads_once(self) -> bool:
-        """Whether each row is gone over once, in one run of memory that is not short, for what it comes to alone."""
-        rows = self.rows
-        if len(self.loops) != 1 or self.loops[0].stores or len(self.loops[0].folds) != 1:
-            return False
-        if rows.across or len(rows.kept) != 1 or len(rows.reduced) != 1 or number_of(rows.reduced[0].stride) != 1:
-            return False
-        extent, count = number_of(rows.reduced[0].extent), number_of(rows.kept[0].extent)
-        return (extent is None or extent >= LONG_ROW) and (count is None or count >= ROWS_AT_ONCE)
+        """Whether each row is gone over once, for what it comes to alone."""
+        return len(self.loops) == 1 and not self.loops[0].stores and len(self.loops[0].folds) == 1
 
     def _finds_place(self) -> bool:
         """Whether all that a row's second loop looks for is where the extreme stands that the first one finds."""
@@ -256,58 +266,49 @@ class Emission:
         extent = number_of(rows.reduced[0].extent)
         return extent is None or extent > PART
 
-    def _find(self, b: Body, row: Row) -> None:
+    def _find(self, b: Body, rows: Sequence[Row]) -> None:
         """The extreme of each part of a row, and then its place in the part that has it: the rest is read once."""
-        values: Values = {}
+        values: list[Values] = [{} for _ in rows]
         self.waiting, self.fetches = {}, False
-        (axis,) = row.reduced
+        axis = rows[0].reduced[0]
 
-        def fold(at: Body, loop: Loop, first: SSAValue) -> SSAValue:
+        def fold(at: Body, loop: Loop, chosen: Sequence[int], first: SSAValue) -> Sequence[SSAValue]:
+            """Of the part that begins there."""
             accumulator = _start(loop.folds[0], at)
 
             def step(inner: Body, index: SSAValue, kept: Sequence[SSAValue]) -> list[SSAValue]:
-                place = inner.index(inner.plus(row.base, inner.times(index, axis.stride)))
-                (term,) = self._element(inner, row, loop, values, place, [index])
-                return [accumulator.combine(inner, kept[0], term)]
+                found: list[SSAValue] = []
+                for k, best in zip(chosen, kept, strict=True):
+                    place = inner.index(inner.plus(rows[k].base, inner.times(index, axis.stride)))
+                    terms, _ = self._element(inner, rows[k], loop, values[k], place, [index], {})
+                    found.append(accumulator.combine(inner, best, terms[0]))
+                return found
 
             end = at.index_math("min", at.plus(first, PART), axis.extent)
-            return at.loop(end, step, [(accumulator.kind, accumulator.start)], lower=first, vector=True)[0]
+            carried = [(accumulator.kind, accumulator.start)] * len(chosen)
+            return at.loop(end, step, carried, lower=first, vector=True)
 
         seek, locate = self.loops
         (extreme,), (place,) = seek.folds, locate.folds
-        self._prepare(b, row, seek.targets(), values)
+        for row, own in zip(rows, values, strict=True):
+            self._prepare(b, row, seek.targets(), own)
         start, is_better = _start(extreme, b), _within(place).better
 
         def part(outer: Body, first: SSAValue, kept: Sequence[SSAValue]) -> list[SSAValue]:
-            best, where = kept
-            found = fold(outer, seek, first)
-            better = is_better(outer, found, best)
-            return [outer.select(better, found, best), outer.select(better, first, where)]
+            results: list[SSAValue] = []
+            for found, best, where in zip(
+                fold(outer, seek, range(len(rows)), first), kept[::2], kept[1::2], strict=True
+            ):
+                better = is_better(outer, found, best)
+                results += [outer.select(better, found, best), outer.select(better, first, where)]
+            return results
 
-        carried = [(start.kind, start.start), ("max", b.index(0))]
-        values[extreme], where = b.loop(axis.extent, part, carried, step=PART)
-        self._prepare(b, row, locate.targets(), values)
-        values[place] = fold(b, locate, where)
-        self._store_row(b, row, values)
-
-    def _few_rows(self, b: Body, rows: Sequence[Row]) -> None:
-        """Rows that are read side by side, each with accumulators of its own."""
-        (loop,) = self.loops
-        values: list[Values] = [{} for _ in rows]
-        for row, own in zip(rows, values, strict=True):
-            self._prepare(b, row, loop.targets(), own)
-        starts = [fold.start(b) for _ in rows for fold in loop.folds if fold.start is not None]
-
-        def term(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> list[SSAValue]:
-            found: list[SSAValue] = []
-            for k, (row, own) in enumerate(zip(rows, values, strict=True)):
-                place = inner.index(inner.plus(at, inner.times(self.rows.kept[0].stride, k)))
-                found += self._element(inner, row, loop, own, place, indices)
-            return found
-
-        results = iter(rows[0].fold(b, starts, term))
-        for row, own in zip(rows, values, strict=True):
-            own.update((fold, next(results)) for fold in loop.folds)
+        carried = [(start.kind, start.start), ("max", b.index(0))] * len(rows)
+        results = b.loop(axis.extent, part, carried, step=PART)
+        for k, (row, own) in enumerate(zip(rows, values, strict=True)):
+            own[extreme] = results[2 * k]
+            self._prepare(b, row, locate.targets(), own)
+            (own[place],) = fold(b, locate, [k], results[2 * k + 1])
             self._store_row(b, row, own)
 
     def _store_row(self, b: Body, row: Row, values: Values) -> None:
@@ -375,37 +376,59 @@ class Emission:
                     stack.extend(n for n in node.inputs if n.full)
         return found
 
-    # ---- one row
-    def _row(self, b: Body, row: Row) -> None:
-        values: Values = {}
+    # ---- rows, one or a few side by side
+    def _go_over(self, b: Body, rows: Sequence[Row]) -> None:
+        values: list[Values] = [{} for _ in rows]
         self.waiting = {}
-        extent = number_of(row.reduced[-1].extent) if row.reduced and not row.across else 0
+        reduced = rows[0].reduced
+        extent = number_of(reduced[-1].extent) if reduced and not rows[0].across else 0
         is_long = extent is None or extent >= FETCHED_AHEAD // 2
         for loop in self.loops:
             self.fetches = is_long and loop is self.loops[0] and len(self.loops) > 1
-            self._prepare(b, row, loop.targets(), values)
+            for row, own in zip(rows, values, strict=True):
+                self._prepare(b, row, loop.targets(), own)
             if loop.folds:
-                self._fold(b, row, loop, values)
+                self._fold(b, rows, loop, values)
             else:
-                self._map(b, row, loop, values)
+                rows[0].map(
+                    b, lambda inner, at, indices, loop=loop: self._elements(inner, rows, loop, values, at, indices)
+                )
             for node, buffer in loop.keeps:
                 self.waiting[node] = buffer
-        self._store_row(b, row, values)
+        for row, own in zip(rows, values, strict=True):
+            self._store_row(b, row, own)
 
-    def _map(self, b: Body, row: Row, loop: Loop, values: Values) -> None:
-        def point(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> None:
-            self._element(inner, row, loop, values, at, indices)
+    def _fold(self, b: Body, rows: Sequence[Row], loop: Loop, values: Sequence[Values]) -> None:
+        starts = [_start(fold, b) for _ in rows for fold in loop.folds]
 
-        row.map(b, point)
+        def terms(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> list[SSAValue]:
+            return self._elements(inner, rows, loop, values, at, indices)
 
-    def _fold(self, b: Body, row: Row, loop: Loop, values: Values) -> None:
-        starts = [fold.start(b) for fold in loop.folds if fold.start is not None]
+        results = iter(rows[0].fold(b, starts, terms))
+        for own in values:
+            own.update((fold, next(results)) for fold in loop.folds)
 
-        def term(inner: Body, at: SSAValue, indices: Sequence[SSAValue]) -> list[SSAValue]:
-            return self._element(inner, row, loop, values, at, indices)
-
-        for fold, result in zip(loop.folds, row.fold(b, starts, term), strict=True):
-            values[fold] = result
+    def _elements(
+        self,
+        b: Body,
+        rows: Sequence[Row],
+        loop: Loop,
+        values: Sequence[Values],
+        at: SSAValue,
+        indices: Sequence[SSAValue],
+    ) -> list[SSAValue]:
+        """One element of each row, `at` being that of the first: the terms of the loop's folds; results are stored."""
+        found: list[SSAValue] = []
+        stores: list[tuple[SSAValue, SSAValue, SSAValue]] = []
+        shared: Values = {}
+        for k, (row, own) in enumerate(zip(rows, values, strict=True)):
+            place = b.index(b.plus(at, b.times(self.rows.kept[0].stride, k))) if k else at
+            terms, stored = self._element(b, row, loop, own, place, indices, shared)
+            found += terms
+            stores += [(value, buffer, place) for value, buffer in stored]
+        for value, buffer, place in stores:  # all is read before anything is written
+            b.store(value, buffer, place)
+        return found
 
     def _prepare(self, b: Body, row: Row, nodes: Iterable[Node], values: Values) -> None:
         """Compute the row's values that a loop needs before it begins."""
@@ -434,24 +457,34 @@ class Emission:
         return values[node]
 
     def _element(
-        self, b: Body, row: Row, loop: Loop, values: Values, at: SSAValue, indices: Sequence[SSAValue]
-    ) -> list[SSAValue]:
-        """One element: the terms of the loop's folds; its results and what waits are stored."""
+        self,
+        b: Body,
+        row: Row,
+        loop: Loop,
+        values: Values,
+        at: SSAValue,
+        indices: Sequence[SSAValue],
+        shared: Values,
+    ) -> tuple[list[SSAValue], list[tuple[SSAValue, SSAValue]]]:
+        """One element: the terms of the loop's folds; its results and what waits, each with the buffer for it.
+
+        `shared` holds what is the same for this element of every row.
+        """
         own: Values = dict(values)
 
         def value(node: Node) -> SSAValue:
             if node not in own:
-                own[node] = self._full_value(b, row, node, value, at, indices)
+                known = shared.get(node)
+                own[node] = known if known is not None else self._full_value(b, row, node, value, at, indices)
+                if node in self.places and all(number_of(stride) == 0 for stride in self.places[node].kept):
+                    shared[node] = own[node]
             return own[node]
 
         terms = [value(fold.inputs[0]) for fold in loop.folds]
         results = [(value(t.node), t) for t in loop.stores]
         waits = [(value(node), buffer) for node, buffer in loop.keeps if all(buffer != t.buffer for t in loop.stores)]
-        for kept, buffer in waits:
-            b.store(kept, buffer, at)
-        for result, target in results:
-            b.store(b.convert(result, target.node.dtype, target.dtype), target.buffer, at)
-        return terms
+        stored = [(b.convert(result, t.node.dtype, t.dtype), t.buffer) for result, t in results]
+        return terms, [*waits, *stored]
 
     def _full_value(
         self,

@@ -173,11 +173,17 @@ class Rows:
         splits = is_worth_splitting([axis.extent for axis in (*self.kept, *self.reduced)])
         level(b, 0, 0, 0, [])
 
-    def each_few(self, b: Body, few: int, point: Callable[[Body, Sequence[Row]], None]) -> None:
-        """As `each`, for rows along one axis: `point` gets `few` of them at a time, and those that are left singly."""
+    def each_few(
+        self, b: Body, few: int, point: Callable[[Body, Sequence[Row]], None], longest: int | None = None
+    ) -> None:
+        """As `each`, for rows along one axis: `point` gets `few` of them at a time, and singly those that are left, or
+        that turn out to be longer than `longest`."""
         axis = self.kept[0]
         count = number_of(axis.extent)
         whole = count is not None and count % few == 0
+        length = self.reduced[0].extent
+        if number_of(length) is not None:
+            longest = None
 
         def row(at: Body, index: SSAValue) -> Row:
             return Row(self.reduced, self.across, at.index(at.times(index, axis.stride)), index, [index])
@@ -189,12 +195,16 @@ class Rows:
                 point(inner, [row(inner, inner.index(inner.plus(first, k))) for k in range(few)])
 
             def singly(inner: Body) -> None:
-                inner.loop(axis.extent, lambda one, index, _: point(one, [row(one, index)]), lower=first)
+                end = inner.index_math("min", last, axis.extent)
+                inner.loop(end, lambda one, index, _: point(one, [row(one, index)]), lower=first)
 
-            if whole:
-                together(at)
+            fits = [] if whole else [at.compare("sle", last, axis.extent)]
+            if longest is not None:
+                fits.append(at.compare("sle", length, longest))
+            if fits:
+                at.when(fits[0] if len(fits) == 1 else at.both(*fits), together, singly)
             else:
-                at.when(at.compare("sle", last, axis.extent), together, singly)
+                together(at)
 
         splits = is_worth_splitting([axis.extent for axis in (*self.kept, *self.reduced)])
         b.loop(axis.extent, step, step=few, parallel=splits)
