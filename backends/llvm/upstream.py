@@ -283,6 +283,7 @@ class _Function:
         segments = [self.of(value) for value in op.segments]
         counts, moves = segments[::2], segments[1::2]
         zero = self.index(0)
+        c_step, c_n = (c_m, None) if op.turned is None else (self.index(1), c_m)
         element = op.c.type.element  # pyright: ignore[reportAttributeAccessIssue]
         source = op.a.type.element  # pyright: ignore[reportAttributeAccessIssue]
         kept = f32 if source in (f16, bf16) or element in (f16, bf16) else element
@@ -297,13 +298,15 @@ class _Function:
                 outer = self.add(arith.FloorDivSIOp(number, inner))
                 rest = self.add(arith.SubiOp(number, self.product(outer, inner)))
                 a_row = self.sum(a_offset, self.product(outer, a_outer), self.product(rest, a_m))
-                c_row = self.sum(c_offset, self.product(outer, c_outer), self.product(rest, c_m))
+                c_row = self.sum(c_offset, self.product(outer, c_outer), self.product(rest, c_step))
+                if c_n is not None:
+                    c_row = self.sum(c_offset, m)
             else:
                 a_row = self.sum(a_offset, self.product(m, a_m))
-                c_row = self.sum(c_offset, self.product(m, c_m))
+                c_row = self.sum(c_offset, self.product(m, c_step))
 
             def column(n: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                at = self.sum(c_row, n)
+                at = self.sum(c_row, n if c_n is None else self.product(n, c_n))
                 start = self.constant(0, kept)
                 if op.accumulate is not None:
                     start = self._widened(self.add(memref.LoadOp.get(c, [at])), kept)

@@ -29,7 +29,22 @@ def _turn(e: KernelEmitter, op: TurnOp) -> None:
         b.gep(ty, e.scalar(buffer), e.scalar(offset))
         for buffer, offset in zip((op.source, op.target), op.offsets, strict=True)
     )
-    matrix = _Matrix(b, ty, source, target, *(e.scalar(v) for v in op.strides))
+    strides = [e.scalar(v) for v in op.strides]
+    turn_matrix(b, ty, (rows, columns), (source, strides[0]), (target, strides[1]), fetch=True)
+
+
+def turn_matrix(
+    b: FunctionBuilder,
+    ty: LType,
+    extents: tuple[str, str],
+    source: tuple[str, str],
+    target: tuple[str, str],
+    fetch: bool = False,
+) -> None:
+    """Copy a matrix of (rows, columns) with its rows as columns; `source` and `target` are (address, step from row to
+    row). With `fetch`, what is read is fetched ahead."""
+    rows, columns = extents
+    matrix = _Matrix(b, ty, source[0], target[0], source[1], target[1])
     size = tile_size(b.target, ty)
     whole_rows, whole_columns = _whole(b, rows, size), _whole(b, columns, size)
 
@@ -37,7 +52,8 @@ def _turn(e: KernelEmitter, op: TurnOp) -> None:
         end = b.intrinsic("llvm.smin", I64, [(I64, fold(b, "add", first, str(BAND))), (I64, whole_columns)])
 
         def across(row: str, _: list[str]) -> list[str]:
-            matrix.fetch_band(row, first, size)
+            if fetch:
+                matrix.fetch_band(row, first, size)
             b.loop(first, end, str(size), lambda column, _: matrix.tile(row, column, size))
             return []
 

@@ -8,7 +8,7 @@ cut into blocks of pixels and, where there are few of these, of channels; the gr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width, tallest_rows
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
-from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, framed, strides_last, turned, turned_back
+from sardonyx.backends.llvm.lowering.conv_shape import Finish, Sliding, framed, strides_last, turned_back
 from sardonyx.backends.llvm.lowering.epilogue import Stage, region
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.backends.llvm.lowering.region import axis, copy_region, row_major
@@ -32,6 +32,9 @@ COLUMNS = 224
 """Pixels of a block where they are the columns."""
 CHANNELS = 144
 """Channels of a block where they are the rows."""
+FEW_CHANNELS = 4
+"""Up to so many channels of a group, data whose channels are second are read as they are: of a matrix of so few
+columns, to turn it takes longer than what it spares."""
 UNITS = 16
 """Into at least so many parts the work is cut, if it has that many."""
 
@@ -47,7 +50,7 @@ class Weights:
 
 
 def weights_of(
-    plan: Plan, value: SSAValue, group: int, dtype: DType, rows: int | None, halves: bool = False
+    plan: Plan, value: SSAValue, group: int, dtype: DType, rows: int | None, halves: bool = False, planes: bool = False
 ) -> Weights:
     """The weights [M, C / group, k1, …] as matrices whose rows are (k1, …, channel).
 
@@ -58,7 +61,7 @@ def weights_of(
     owner = value.owner
     if isinstance(owner, ConstantOp) and (dtype.is_float or halves):
         width = panel_width(plan.target, max(dtype.bits, 32), rows)
-        packed = pack_weights(owner.array(), group, width)
+        packed = pack_weights(owner.array(), group, width, planes)
         wide = float32 if dtype.bits == 16 else dtype
         buffer = plan.constant_array(packed.astype(wide.numpy), wide)
         return Weights(buffer, Dim.of(prod(packed.shape[1:])), width)
@@ -67,15 +70,20 @@ def weights_of(
     taps = Dim.product(kernel)
     source = [per_group * inner, *row_major(kernel), taps, inner]
     extents = [Dim.of(group), *kernel, dims[1], per_group]
+    if planes:
+        source = [per_group * inner, taps, *row_major(kernel), inner]
+        extents = [Dim.of(group), dims[1], *kernel, per_group]
     axes = [axis(e, s, t) for e, s, t in zip(extents, source, row_major(extents), strict=True)]
     copy_region(plan, "weights", axes, plan.buffer(value), buffer)
     return Weights(buffer, inner * per_group, None)
 
 
-def pack_weights(w: np.ndarray, group: int, width: int) -> np.ndarray:
-    """[M, C / group, k1, …] as [group, panels, k, width], filled up with zeros."""
+def pack_weights(w: np.ndarray, group: int, width: int, planes: bool = False) -> np.ndarray:
+    """[M, C / group, k1, …] as [group, panels, k, width], filled up with zeros; k is (k1, …, channel), or with `planes`
+    (channel, k1, …)."""
     m, channels = w.shape[:2]
-    rows = np.moveaxis(w.reshape(group, m // group, channels, *w.shape[2:]), (1, 2), (-1, -2))
+    parts = w.reshape(group, m // group, channels, *w.shape[2:])
+    rows = np.moveaxis(parts, 1, -1) if planes else np.moveaxis(parts, (1, 2), (-1, -2))
     return pack_matrices(rows.reshape(group, prod(w.shape[1:]), m // group), width)
 
 
@@ -142,31 +150,43 @@ def convolve(
     held = finish.held(dtype)
     out_channels = dims_of(w)[0]
     per_group = out_channels // group
-    frame = framed(plan, dtype, plan.buffer(x), shape, last[0])
-
-    windows, strides = shape.windows, strides_last(shape)
+    planes_of_data = not last[0] and not halves and few_channels(shape, group)
+    if planes_of_data:  # each channel's plane in a frame of its own
+        one = replace(shape, batch=shape.batch * shape.channels, channels=Dim.of(1))
+        frame, strides = framed(plan, dtype, plan.buffer(x), one, last=True), row_major(shape.padded)
+    else:
+        frame, strides = framed(plan, dtype, plan.buffer(x), shape, last[0]), strides_last(shape)
+    windows, in_group = shape.windows, shape.channels // group
     # Where each window is one element, the pixels of all images are one long row.
-    flat = shape.is_pointwise and (last[1] or shape.batch.static_value == 1)
+    flat = shape.is_pointwise and (last[1] and not planes_of_data or shape.batch.static_value == 1)
     above: tuple[Dim, ...] = () if flat else shape.counts[:-2]
     planes = Dim.of(1) if flat else Dim.product([shape.batch, *above])
     pixels = Dim.product([shape.batch, *shape.counts]) if flat else Dim.product(shape.counts[-2:])
-    weights = weights_of(plan, w, group, dtype, None, halves)
+    weights = weights_of(plan, w, group, dtype, None, halves, planes_of_data)
     grid = grid_of(plan, planes, pixels, group, per_group, weights.packed, dtype)
-    sums = target if last[1] else plan.workspace(held, [plan.count([shape.batch, *shape.counts, out_channels])])
+    turned_at_once = not last[1] and finish.later is None and held == finish.result
+    sums = target
+    if not last[1] and not turned_at_once:
+        sums = plan.workspace(held, [plan.count([shape.batch, *shape.counts, out_channels])])
 
     kernel = plan.kernel("conv")
     image, matrix, result = kernel.read_buffer(frame), kernel.read_buffer(weights.buffer), kernel.write_buffer(sums)
-    second = None if last[1] else kernel.write_buffer(target)
+    second = None if sums is target else kernel.write_buffer(target)
     point = None if finish.at_once is None else finish.at_once(kernel)
     after = None if finish.later is None else finish.later(kernel)
-    segments, run = _segments(kernel, shape, strides, group)
+    segments, run, a_k = _segments(kernel, shape, strides, group, planes_of_data)
     a_m = kernel.extent(strides[-1] * windows.strides[-1])
     plane_pixels, channels = kernel.extent(pixels), kernel.extent(out_channels)
     pairs: list[SSAValue] = []
+    clip: list[SSAValue] = []
+    level: int | None = None
     if not flat and len(shape.counts) > 1:
         across = kernel.extent(shape.counts[-1])
         pairs = [across, kernel.extent(strides[-2] * windows.strides[-2]), kernel.times(across, channels)]
-    of_group, in_group = kernel.extent(per_group), kernel.extent(shape.channels // group)
+        above_rows = [*([in_group] if planes_of_data else []), *windows.kernel[:-2]]
+        level, clip = _clip(kernel, shape, sum(e.static_value != 1 for e in above_rows))
+    of_group = kernel.extent(per_group)
+    of_data_group = kernel.extent(in_group * Dim.product(shape.padded) if planes_of_data else in_group)
     inner = kernel.extent(Dim.product(dims_of(w)[1:]))
     group_size = kernel.extent(weights.size)
     image_size = kernel.extent(Dim.product([*shape.padded, shape.channels]))
@@ -178,7 +198,7 @@ def convolve(
     def unit(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         rest, (plane_group, block, split) = places_of_unit(b, number, (group, blocks, splits))
         image_number, places = places_of_unit(b, rest, upper)
-        a_at = b.plus(b.times(image_number, image_size), b.times(plane_group, in_group))
+        a_at = b.plus(b.times(image_number, image_size), b.times(plane_group, of_data_group))
         for place, step in zip(places, upper_steps, strict=True):
             a_at = b.plus(a_at, b.times(place, step))
         first = b.times(block, grid.rows)
@@ -190,23 +210,31 @@ def convolve(
         b_at = b.times(plane_group, group_size)
         b_at = b.plus(b_at, b.times(start, inner) if weights.packed else start)
         row_pairs: list[SSAValue] = []
-        c_at = b.plus(b.times(before, channels), channel)
+        if turned_at_once:
+            inside = b.plus(b.times(_flat(b, places, upper), plane_pixels), first)
+            c_at = b.plus(b.times(b.plus(b.times(image_number, channels), channel), image_pixels), inside)
+        else:
+            c_at = b.plus(b.times(before, channels), channel)
         if pairs:
             row_pairs = [b.index(first), *pairs]
         else:
             a_at = b.plus(a_at, b.times(first, a_m))
-            c_at = b.plus(c_at, b.times(first, channels))
+            if not turned_at_once:
+                c_at = b.plus(c_at, b.times(first, channels))
         b.add(
             ContractOp(
                 (image, matrix, result),
                 [b.index(rows), b.index(width), run],
                 [b.index(a_at), b.index(b_at), b.index(c_at)],
-                [a_m, b.index(1), of_group, b.index(1), channels],
+                [a_m, a_k, of_group, b.index(1), image_pixels if turned_at_once else channels],
                 packed=weights.packed,
                 rows=row_pairs,
                 segments=segments,
                 epilogue=region(b, dtype, point, b.plus(before, first), channel),
                 pairs=halves,
+                clip=clip,
+                clipped=level,
+                turned=grid.rows if turned_at_once else None,
             )
         )
         if second is None:
@@ -214,11 +242,6 @@ def convolve(
 
         inside = b.plus(b.times(_flat(b, places, upper), plane_pixels), first)
         origin = b.times(b.times(image_number, image_pixels), channels)
-        if after is None and held == finish.result:
-            source = b.plus(origin, b.plus(b.times(inside, channels), channel))
-            there = b.plus(origin, b.plus(b.times(channel, image_pixels), inside))
-            turned(b, (rows, width), (result, source, channels), (second, there, image_pixels))
-            return
 
         def change(at: Body, value: SSAValue, c: IndexLike, p: IndexLike) -> SSAValue:
             if after is None:
@@ -237,20 +260,44 @@ def convolve(
     kernel.launch()
 
 
-def _segments(kernel: Kernel, shape: Sliding, strides: Sequence[Dim], group: int) -> tuple[list[SSAValue], SSAValue]:
-    """The runs of a window in the frame as (count, stride) pairs, and the length of one."""
+def few_channels(shape: Sliding, group: int) -> bool:
+    """Whether data whose channels are second are read as they are: a channel's plane by a channel's."""
+    channels = shape.channels.static_value
+    return channels is not None and channels // group <= FEW_CHANNELS
+
+
+def _segments(
+    kernel: Kernel, shape: Sliding, strides: Sequence[Dim], group: int, planes: bool
+) -> tuple[list[SSAValue], SSAValue, SSAValue]:
+    """The runs of a window in the frame as (count, stride) pairs, the length of one, and the step in it."""
     windows = shape.windows
     out: list[SSAValue] = []
+    one = kernel.index(1)
+    if planes:
+        extents = [shape.channels // group, *windows.kernel[:-1]]
+        moves = [Dim.product(shape.padded), *(s * d for s, d in zip(strides[:-1], windows.dilations[:-1], strict=True))]
+        for extent, stride in zip(extents, moves, strict=True):
+            if extent.static_value != 1:
+                out += [kernel.extent(extent), kernel.extent(stride)]
+        return out, kernel.extent(windows.kernel[-1]), kernel.extent(windows.dilations[-1])
     for extent, stride, dilation in zip(windows.kernel[:-1], strides[:-1], windows.dilations[:-1], strict=True):
         if extent.static_value != 1:
             out += [kernel.extent(extent), kernel.extent(stride * dilation)]
     width = windows.kernel[-1]
     if width.static_value == 1:
-        return out, kernel.extent(shape.channels // group)
+        return out, kernel.extent(shape.channels // group), one
     if group == 1 and windows.dilations[-1] == 1:
-        return out, kernel.extent(width * shape.channels)
+        return out, kernel.extent(width * shape.channels), one
     out += [kernel.extent(width), kernel.extent(strides[-1] * windows.dilations[-1])]
-    return out, kernel.extent(shape.channels // group)
+    return out, kernel.extent(shape.channels // group), one
+
+
+def _clip(kernel: Kernel, shape: Sliding, level: int) -> tuple[int | None, list[SSAValue]]:
+    """Rows of a window, which are segments of that level, add nothing where they lie in the padding above or below."""
+    windows, pads = shape.windows, shape.pads[-2]
+    if windows.kernel[-2].static_value == 1 or all(p.static_value == 0 for p in pads):
+        return None, []
+    return level, kernel.extents([Dim.of(windows.strides[-2]), pads[0], Dim.of(windows.dilations[-2]), shape.sizes[-2]])
 
 
 def places_of_unit(b: Body, number: IndexLike, extents: Sequence[IndexLike]) -> tuple[IndexLike, list[IndexLike]]:

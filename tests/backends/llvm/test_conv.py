@@ -117,6 +117,9 @@ DIRECT: list[dict[str, Any]] = [
     # Two levels of segments: dilated along the width, and groups.
     {"x": (1, 4, 9, 12), "w": (6, 4, 2, 3), "dilations": (1, 2)},
     {"x": (1, 6, 8, 9), "w": (8, 3, 3, 2), "group": 2, "strides": (1, 2), "auto_pad": "SAME_LOWER", "after": "square"},
+    # Rows of windows, and whole windows, that lie in the padding; every other row of a window.
+    {"x": (1, 5, 3, 7), "w": (19, 5, 3, 3), "pads": (5, 1, 4, 1), "after": "relu"},
+    {"x": (2, 6, 9, 7), "w": (10, 3, 3, 2), "pads": (4, 1, 5, 0), "dilations": (3, 1), "strides": (2, 1), "group": 2},
     # One element: all images are one matrix; with a stride they aren't.
     {"x": (3, 7, 5, 5), "w": (19, 7, 1, 1), "after": "relu"},
     {"x": (2, 7, 5, 5), "w": (9, 7, 1, 1), "strides": (2, 2)},
@@ -160,21 +163,21 @@ def in_layout(cases: Sequence[dict[str, Any]], layout: str) -> list[dict[str, An
 @pytest.mark.parametrize(("layout", "edge"), [*zip(LAYOUTS, ["end", "start", "end", "start"], strict=True)])
 def test_all_layouts_touch_nothing_past_the_ends_of_buffers(layout: str, edge: str) -> None:
     chosen = {"NHWC": DIRECT + DEPTHWISE, "NCHW": DIRECT + DEPTHWISE[:4]}
-    cases = chosen.get(layout, [*DIRECT[:3], DIRECT[10], DEPTHWISE[2]])
+    cases = chosen.get(layout, [*DIRECT[:6], DIRECT[12], DEPTHWISE[2]])
     module, feeds = graph_of(in_layout([one for one in cases if one["x"][2] != 2], layout))
     check(module, feeds, run_guarded(module, feeds, edge, threads=3 if edge == "start" else 1))
 
 
 @pytest.mark.parametrize(("layout", "edge"), [("NHWC", "end"), ("NHWC->NCHW", "start")])
 def test_extents_that_only_the_run_knows(layout: str, edge: str) -> None:
-    direct, depthwise = (DIRECT[:3] + DIRECT[11:12], DEPTHWISE[:1]) if edge == "end" else (DIRECT[4:7], DEPTHWISE[3:4])
+    direct, depthwise = (DIRECT[:3] + DIRECT[13:14], DEPTHWISE[:1]) if edge == "end" else (DIRECT[4:9], DEPTHWISE[3:4])
     module, feeds = graph_of(in_layout(direct + depthwise, layout), dynamic=True)
     check(module, feeds, run_guarded(module, feeds, edge, threads=3 if edge == "start" else 1))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_other_dtypes(dtype: str) -> None:
-    cases = in_layout([DIRECT[0], DIRECT[11], DEPTHWISE[1]], "NHWC") + [DEPTHWISE[0]]
+    cases = in_layout([DIRECT[0], DIRECT[13], DEPTHWISE[1]], "NHWC") + [DEPTHWISE[0], DIRECT[4]]
     module, feeds = graph_of(cases, dtype)
     limit = tolerances.Tolerance(ulps=2.0, of_largest=2.0, signed=False)  # epilogues round once more
     check(module, feeds, compile_native(module).run(feeds), None if dtype == "float64" else limit)

@@ -1,10 +1,11 @@
-// A result whose channels come second is turned in registers, block by block, where it has just been computed.
+// A result whose channels come second is turned in registers, panel by panel, before it is written.
 // RUN: sardonyx-opt %s -t kernel | filecheck %s
 
 // CHECK:      kernel.func @conv_0 {
 // CHECK:        "kernel.contract"(
+// CHECK-SAME:   turned = {{[0-9]+}}
 // CHECK:        arith.addf
-// CHECK:        "kernel.turn"(
+// CHECK-NOT:    kernel.turn
 // CHECK:      kernel.plan @main {
 // CHECK:        kernel.launch @conv_0(
 // CHECK-NOT:    kernel.launch

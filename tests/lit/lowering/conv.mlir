@@ -1,10 +1,13 @@
-// A convolution per image: a frame with channels last is written once, and the windows are one contraction over it.
+// A convolution per image: a frame is written once, and the windows are one contraction over it. Of so few channels that
+// come second, each one's plane is framed as it is. The rows of a window that lie in the padding are left out.
 // RUN: sardonyx-opt %s -t kernel | filecheck %s
 
 // CHECK:      kernel.func @frame_0 {
+// CHECK-NOT:    kernel.turn
 // CHECK:      kernel.func @weights_1 {
 // CHECK:      kernel.func @conv_2 {
 // CHECK:        "kernel.contract"(
+// CHECK-SAME:   clipped = 1
 // CHECK:      kernel.plan @main {
 // CHECK:        kernel.launch @frame_0(
 // CHECK:        kernel.launch @weights_1(
