@@ -26,6 +26,12 @@ def _kernel() -> Dialect:
     return KERNEL
 
 
+def _native() -> Dialect:
+    from sardonyx.backends.llvm.native_dialect import NATIVE
+
+    return NATIVE
+
+
 def _renamed(name: str) -> Callable[[], type[ModulePass]]:
     def load() -> type[ModulePass]:
         from sardonyx.passes.registry import own_entries
@@ -42,4 +48,4 @@ def _passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {PREFIX + name: _renamed(name) for name in own_entries()}
 
 
-UNIVERSE = Universe(all_dialects={"sx": _sx, "kernel": _kernel}, all_passes=_passes())
+UNIVERSE = Universe(all_dialects={"sx": _sx, "kernel": _kernel, "native": _native}, all_passes=_passes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.context import Context
@@ -66,12 +67,16 @@ def _kernel() -> Dialect:
     return KERNEL
 
 
+def _native() -> Dialect:
+    return importlib.import_module("sardonyx.backends.llvm.native_dialect").NATIVE  # a room above this one
+
+
 def make_context(allow_unregistered: bool = False, upstream: bool = True) -> Context:
-    """A context with `builtin` and `func` loaded; `sx`, `kernel` and upstream's dialects load when text names them."""
+    """A context with `builtin` and `func` loaded; `sx`, `kernel`, `native` and upstream's load when text names them."""
     ctx = SxContext(allow_unregistered)
     for dialect in (Builtin, Func):
         ctx.load_dialect(dialect)
-    lazy: dict[str, Callable[[], Dialect]] = {"sx": _sx, "kernel": _kernel}
+    lazy: dict[str, Callable[[], Dialect]] = {"sx": _sx, "kernel": _kernel, "native": _native}
     for dialect in loaded_dialects():
         lazy[dialect.name] = lambda dialect=dialect: dialect
     if upstream:

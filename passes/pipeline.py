@@ -53,7 +53,12 @@ SIMPLIFY_PIPELINE = (
 """The default pipeline, composite forms as one op, and scales and batch norms folded into weights (which reassociates):
 as few ops as can be."""
 
-PIPELINES = {"default": DEFAULT_PIPELINE, "optimize": SIMPLIFY_PIPELINE}
+PREPARE_NATIVE_PIPELINE = (
+    "dequantized-products,move-constants,gelu-sums,fold-affine{make-gemm=false},decompose-batch-norm,channels-last"
+)
+"""What native compilation runs on its copy of a graph before it lowers it."""
+
+PIPELINES = {"default": DEFAULT_PIPELINE, "optimize": SIMPLIFY_PIPELINE, "prepare-native": PREPARE_NATIVE_PIPELINE}
 """Pipelines that a pipeline's text can name as if they were passes."""
 
 

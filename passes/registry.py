@@ -82,6 +82,22 @@ _OURS: dict[str, tuple[str, str]] = {
     ),
     "extract": ("sardonyx.passes.extract:ExtractPass", "cut out the part that computes some values from others"),
     "specialize-dims": ("sardonyx.passes.specialize_dims:SpecializeDimsPass", "fix named dims to extents"),
+    "dequantized-products": (
+        "sardonyx.backends.llvm.dequantized:DequantizedProductsPass",
+        "state products of dequantised operands as products of the integers",
+    ),
+    "move-constants": (
+        "sardonyx.backends.llvm.moved_constants:MoveConstantsPass",
+        "evaluate moves of constants, such as transposes of weights",
+    ),
+    "gelu-sums": (
+        "sardonyx.backends.llvm.gelu_sums:GeluSumsPass",
+        "compute the Gaussian error linear unit in primitives as one function",
+    ),
+    "fast-conv": (
+        "sardonyx.backends.llvm.fast_conv:FastConvPass",
+        "let native code compute convolutions with fewer products",
+    ),
     "legalize-for-opset": (
         "sardonyx.backends.onnx.legalize:LegalizeForOpsetPass",
         "rewrite what an ONNX opset cannot state, or refuse",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -32,6 +32,8 @@ from sardonyx.dialects.sx.quantize_integer import ConvIntegerOp, MatMulIntegerOp
 from sardonyx.dialects.sx.quantize_linear import REAL, DequantizeLinearOp
 from sardonyx.dialects.sx.transpose import TransposeOp
 from sardonyx.dialects.types import is_tensor
+from sardonyx.passes import provenance
+from sardonyx.passes.base import PassRun, Promise, SxPass, reassociates
 
 Array = np.ndarray[Any, Any]
 STORED = (int8, uint8, *SMALL_INTEGERS)
@@ -48,19 +50,45 @@ class Dequantised:
     axis: int | None
 
 
-def rewrite_dequantized(module: ModuleOp) -> None:
-    """Rewrite the graph in place."""
-    for op in list(module.walk()):
-        rewrite = REWRITES.get(type(op))
-        if rewrite is None or any(not is_tensor(v.type) for v in op.operands):
-            continue
-        builder = Builder(op)
-        made = rewrite(builder, op)
-        if made is not None:
-            Rewriter.replace_op(op, [], [made])
-    for op in reversed(list(module.walk())):
-        if isinstance(op, DequantizeLinearOp | TransposeOp) and not any(op.output.uses):
-            Rewriter.erase_op(op)
+@dataclass(frozen=True)
+class DequantizedProductsPass(SxPass):
+    """State products of dequantised operands as products of the integers themselves, scaled behind.
+
+    Cases:
+    1. A convolution or matrix product of int8 or uint8 data that have one scale, and of constant weights of int8 or
+       uint8 that have one, or one for each result channel: the integers' product, times the product of the scales.
+    2. A matrix product of few rows (8 at most, or a dynamic extent) with other constant weights of 8 bits or fewer that
+       are dequantised in blocks: one op that dequantises them where it reads them.
+    3. A product with any other constant weights that are dequantised: the weights are a constant of floats.
+    4. A dequantisation or transpose that nothing reads any more is gone.
+    5. Not: float64, weights that are not constant, data with a scale for each channel or for blocks (but case 3).
+
+    Requires: nothing. Ensures: none of the cases is left.
+    Promise: reassociates(2): the sum of integers is exact, that of floats rounds each term.
+    """
+
+    name = "dequantized-products"
+    PROMISE: ClassVar[Promise] = reassociates(2)
+
+    def run(self, module: ModuleOp, run: PassRun) -> None:
+        for op in list(module.walk()):
+            rewrite, pattern = REWRITES.get(type(op)), op.name.removeprefix("sx.")
+            if rewrite is None or any(not is_tensor(v.type) for v in op.operands) or not run.allows(pattern, op):
+                continue
+            name, location, builder, operands = op.name, op.location, Builder(op), tuple(op.operands)
+            result = rewrite(builder, op)
+            if result is None and tuple(op.operands) == operands:
+                continue
+            for made in builder.made:
+                made.location = provenance.stamp(location, f"{self.name}:{pattern}")
+            if result is not None:
+                Rewriter.replace_op(op, [], [result])
+            run.rewritten(pattern, name, location, builder.made)
+        for op in reversed(list(module.walk())):
+            is_moved = isinstance(op, DequantizeLinearOp | TransposeOp)
+            if is_moved and not any(op.output.uses) and run.allows("unread", op):
+                run.rewritten("unread", op.name, op.location)
+                Rewriter.erase_op(op)
 
 
 def dequantised(value: SSAValue) -> Dequantised | None:

@@ -39,6 +39,7 @@ class GeluSumsPass(SxPass):
     1. The chain that `recognize-gelu` finds, in float32.
     2. Not: other dtypes, and the approximation with tanh. An op that is `gelu` already keeps its small results.
 
+    Requires: nothing. Ensures: no such chain is left; each is a `gelu` with the attribute `as_a_sum`.
     Promise: reassociates(8).
     """
 

@@ -44,6 +44,8 @@ class MoveConstantsPass(FoldConstantsPass):
     2. Not: one that the graph returns; one whose result is larger than `fold-constants` allows (weights of few bits
        stay so in memory).
 
+    Options: `max-bytes`, as for `fold-constants`.
+    Requires: nothing. Ensures: no move of constants within the budget is left that another op reads.
     Promise: exact.
     """
 

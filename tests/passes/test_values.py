@@ -27,9 +27,10 @@ LIT = Path(__file__).parents[1] / "lit" / "passes"
 FILES = sorted(p for p in LIT.glob("*.mlir") if p.name != "regions.mlir")
 PIPELINES = ["infer-types", "simplify", "fold-constants", "cse", "compose-transposes", "remove-dead-nodes",
              "fold-affine", "decompose-batch-norm", "channels-last", "join-reshapes", "join-slices",
-             DEFAULT_PIPELINE]  # fmt: skip
+             "dequantized-products", DEFAULT_PIPELINE]  # fmt: skip
 MADE_TO_HELP = {"sx.constant", "sx.transpose", "sx.squeeze", "sx.unsqueeze", "sx.gather", "sx.shape", "sx.reshape",
-                "sx.split"}  # fmt: skip
+                "sx.split", "sx.conv_integer", "sx.matmul_integer", "native.factor",
+                "native.matmul_weights"}  # fmt: skip
 """Ops that passes make and that the user did not write."""
 INSTEAD = {
     "sx.sequence_at",
@@ -44,6 +45,7 @@ INSTEAD = {
     "sx.global_average_pool",
     "sx.matmul",
     "sx.add",
+    "sx.gemm",
 }
 """Ops that a pass states by others."""
 

@@ -27,6 +27,7 @@ from sardonyx.dialects.attributes import dims_of, dtype_of, tensor_type
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType, float32, int8, int32
+from sardonyx.dialects.evaluate import EvalContext
 
 Array = np.ndarray[Any, Any]
 STEP = 4
@@ -55,6 +56,13 @@ class MatMulWeightsOp(SxOp):
 
     def infer(self) -> Sequence[Attribute]:
         return [tensor_type(dtype_of(self.x), [*dims_of(self.x)[:-1], dims_of(self.weights)[1]])]
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        x, weights, scales, zeros = (np.asarray(a) for a in arrays)
+        block = len(weights) // len(scales)
+        scales, zeros = (np.repeat(a, block, 0) for a in (scales, zeros))
+        product = np.matmul(x.astype(np.float32), (weights.astype(np.float32) - zeros) * scales)
+        return [product.astype(x.dtype)]
 
 
 def stored_weights(array: Array, dtype: DType) -> tuple[Array, int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
@@ -24,6 +24,7 @@ from sardonyx.dialects.attributes import Shape, dims_of, dtype_of, tensor_type
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.dtypes import DType, float32, float64, int8, int32, uint8
+from sardonyx.dialects.evaluate import EvalContext
 from sardonyx.dialects.sx import unary, variadic
 from sardonyx.dialects.sx.binary import DivOp, SubOp
 from sardonyx.dialects.sx.cast import CastOp
@@ -37,7 +38,9 @@ from sardonyx.dialects.sx.quantize_linear import (
 )
 from sardonyx.dialects.sx.reduce import ReduceMaxOp, ReduceMinOp
 from sardonyx.dialects.sx.select import ClipOp, WhereOp
+from sardonyx.errors import UnsupportedError
 
+Array = np.ndarray[Any, Any]
 ONE = Dim.of(1)
 FOLDED = 1 << 16
 """Elements of a parameter up to which it is made anew in another shape."""
@@ -54,6 +57,12 @@ class ViewOp(SxOp):
 
     def infer(self) -> Sequence[Attribute]:
         return [self.output.type]
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        extents = [d.static_value for d in dims_of(self.output)]
+        if extents.count(None) > 1:
+            raise UnsupportedError(f"{self.name}: two extents are not known")
+        return [np.reshape(np.asarray(arrays[0]), [-1 if n is None else n for n in extents])]
 
 
 @irdl_op_definition
@@ -137,6 +146,10 @@ class FactorOp(SxOp):
 
     def infer(self) -> Sequence[Attribute]:
         return [tensor_type(float32, dims_of(self.x))]
+
+    def evaluate(self, ctx: EvalContext, *arrays: Array | None) -> Sequence[Array]:
+        sums, first, second = (np.asarray(a) for a in arrays)
+        return [sums.astype(np.float32) * (first * second)]
 
 
 def view(b: Builder, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
