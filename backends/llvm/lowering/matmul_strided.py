@@ -1,8 +1,9 @@
-"""Matrix products one side of which lies in a larger buffer, such as a cache: nothing of it is copied.
+"""Matrix products one side of which lies in a larger buffer, such as a cache, or is a transpose, such as heads: nothing
+of it is copied.
 
-With the rows of A known to be few, or not known, a transposed B (its columns lie apart, as K in q K') is read by dot
-products; where the run has more rows, it is packed first, as panels. Both are kernels with an empty loop where the
-other one is due.
+With the rows of A known to be few, or not known, B is read where it lies: a transposed one (its columns lie apart, as K
+in q K') by dot products. Where the run has more rows, a B that is transposed, or whose rows lie apart, is packed first,
+as panels. Both are kernels with an empty loop where the other one is due.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from xdsl.ir import SSAValue
 from sardonyx.backends.llvm.codegen.contract_shape import panel_width
 from sardonyx.backends.llvm.lowering.builder import compute_dtype
 from sardonyx.backends.llvm.lowering.epilogue import Stage
-from sardonyx.backends.llvm.lowering.matmul import Matrix, contract
+from sardonyx.backends.llvm.lowering.matmul import PACK_COLUMNS, PACK_ROWS, Matrix, contract
 from sardonyx.backends.llvm.lowering.pack import Source, pack_matrices, panel_block
 from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.backends.llvm.lowering.region import row_major
@@ -54,28 +55,26 @@ def lower_strided(plan: Plan, op: MatMulOp, result: SSAValue, stage: Stage | Non
     two = Matrix(right.buffer, right.strides[-2], right.strides[-1])
     batch = [(plan.dim(e), plan.dim(s), plan.dim(t)) for e, s, t in lines]
     m, transposed = extents[0].static_value, right.strides[-1].static_value != 1
-    if not transposed or dtype.bits < 32 or (m is not None and m <= FEW):
-        contract(plan, "matmul", dtype, one, two, target, extents, batch, stage)
+    packs = (
+        transposed or equal(right.strides[-2], b[-1]) is not Proof.PROVED or (found[1] is None and _is_large(extents))
+    )
+    if not packs or dtype.bits < 32 or (m is not None and m <= FEW):
+        contract(plan, "matmul", dtype, one, two, target, extents, batch, stage, dots=transposed and dtype.bits >= 32)
         return True
-    few = plan.body.compare("sle", plan.dim(extents[0]), FEW)
-    _by_dots(plan, op, (one, two), target, batch, stage, few)
-    _by_panels(plan, op, (one, two), target, lines, stage, few)
+    many = None
+    if m is None:
+        few = plan.body.compare("sle", plan.dim(extents[0]), FEW)
+        many = plan.body.negate(few)
+        some, name = _only_if(plan, few, batch), "dots" if transposed else "matmul_few"
+        contract(plan, name, dtype, one, two, target, extents, some, stage, dots=transposed)
+    _by_panels(plan, op, (one, two), target, lines, stage, many)
     return True
 
 
-def _by_dots(
-    plan: Plan,
-    op: MatMulOp,
-    matrices: tuple[Matrix, Matrix],
-    target: SSAValue,
-    batch: Sequence[tuple[SSAValue, SSAValue, SSAValue]],
-    stage: Stage | None,
-    few: SSAValue,
-) -> None:
-    extents = dims_of(op.lhs)[-2], dims_of(op.rhs)[-1], dims_of(op.lhs)[-1]
-    contract(
-        plan, "dots", dtype_of(op.output), *matrices, target, extents, _only_if(plan, few, batch), stage, dots=True
-    )
+def _is_large(extents: tuple[Dim, Dim, Dim]) -> bool:
+    """Whether B is worth a pass over it before the product, though its rows are close together."""
+    m, n = extents[0].static_value, extents[1].static_value
+    return (m is None or m >= PACK_ROWS) and (n is None or n >= PACK_COLUMNS)
 
 
 def _by_panels(
@@ -85,15 +84,14 @@ def _by_panels(
     target: SSAValue,
     lines: Sequence[Line],
     stage: Stage | None,
-    few: SSAValue,
+    many: SSAValue | None,
 ) -> None:
-    """Pack B, whatever the order of its axes, then multiply."""
+    """Pack B, whatever the order of its axes, then multiply; if `many`, where that is given."""
     m, n, k = dims_of(op.lhs)[-2], dims_of(op.rhs)[-1], dims_of(op.lhs)[-1]
     one, two = matrices
     dtype = dtype_of(op.output)
     wide = compute_dtype(dtype)
-    width = panel_width(plan.target, wide.bits, None, n.static_value)
-    many = plan.body.negate(few)
+    width = panel_width(plan.target, wide.bits, m.static_value, n.static_value)
     own = [line for line in lines if line[2].static_value != 0]
     count = Dim.product([e for e, _, _ in own])
     matrix = own[-1][2] if own else Dim.of(0)
@@ -112,7 +110,17 @@ def _by_panels(
         if t.static_value != 0:
             step = plan.product(step, plan.dim(e))
     packed = Matrix(panels, Dim.of(width), Dim.of(1), width)
-    contract(plan, "matmul", dtype, one, packed, target, (m, n, k), _only_if(plan, many, batch), stage)
+    contract(
+        plan,
+        "matmul",
+        dtype,
+        one,
+        packed,
+        target,
+        (m, n, k),
+        batch if many is None else _only_if(plan, many, batch),
+        stage,
+    )
 
 
 def _only_if(

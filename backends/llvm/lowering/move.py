@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import SSAValue, Use
 
 from sardonyx.backends.llvm.lowering.builder import IndexLike
 from sardonyx.backends.llvm.lowering.plan import Plan, lowers
 from sardonyx.backends.llvm.lowering.region import axis, broadcast_axes, copy_region, row_major
-from sardonyx.backends.llvm.lowering.strided import give
-from sardonyx.dialects.attributes import dims_of
+from sardonyx.backends.llvm.lowering.strided import Strided, give
+from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.dims import Dim, Proof, equal
 from sardonyx.dialects.sx.concat import ConcatOp, SplitOp
+from sardonyx.dialects.sx.constant import ConstantOp
+from sardonyx.dialects.sx.matmul import MatMulOp
 from sardonyx.dialects.sx.reshape import ExpandOp, FlattenOp, ReshapeOp, SqueezeOp, UnsqueezeOp
 from sardonyx.dialects.sx.slice import SliceOp
 from sardonyx.dialects.sx.transpose import TransposeOp
@@ -37,8 +39,27 @@ def _transpose(plan: Plan, op: TransposeOp) -> None:
         plan.alias(op.output, op.data)
         return
     source, out = row_major(dims), [dims[p] for p in perm]
+    if _feeds_products(op, perm):
+        give(plan, op.output, Strided(plan.buffer(op.data), tuple(source[p] for p in perm)))
+        return
     axes = [axis(d, source[p], t) for d, p, t in zip(out, perm, row_major(out), strict=True)]
     copy_region(plan, "transpose", axes, plan.buffer(op.data), plan.new_buffer(op.output))
+
+
+def _feeds_products(op: TransposeOp, perm: Sequence[int]) -> bool:
+    """Whether only products of matrices of which none is constant read the result, along whose rows or, on the right,
+    columns the elements lie next to each other: they read it where it is (`matmul_strided.py`)."""
+
+    def reads(use: Use) -> bool:
+        product = use.operation
+        if not isinstance(product, MatMulOp) or dtype_of(op.data).bits < 32:
+            return False
+        other = product.operands[1 - use.index]
+        if isinstance(other.owner, ConstantOp) or len(dims_of(other)) != len(perm):
+            return False
+        return len(perm) - 1 in (perm[-1:] if use.index == 0 else perm[-2:])
+
+    return len(perm) > 2 and all(reads(use) for use in op.output.uses)
 
 
 # ---- the same elements under another shape

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike
+from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, number_of
 from sardonyx.backends.llvm.lowering.plan import Plan
+from sardonyx.backends.llvm.lowering.region import SHORTEST_TILED
 from sardonyx.dialects.dims import Dim
 from sardonyx.dialects.dtypes import DType
+from sardonyx.dialects.kernel.ops import TurnOp
 
 Array = np.ndarray[Any, Any]
 
@@ -86,6 +88,7 @@ def pack_matrices(
     number = plan.product(plan.dim(count), panels)
     total = kernel.outer(number if only_if is None else plan.body.select(only_if, number, plan.body.index(0)))
     zero = kernel.const(source.to, 0)
+    turned = number_of(steps[1]) == 1 and number_of(steps[2]) != 1 and dtype == source.to and width >= SHORTEST_TILED
 
     def panel(b: Body, number: SSAValue, _: Sequence[SSAValue]) -> None:
         matrix = b.index(0) if count.static_value == 1 else b.index_math("floordiv", number, across)
@@ -100,7 +103,21 @@ def pack_matrices(
         to = b.times(b.times(number, depth), width)
         left = b.minus(columns, column)
 
+        def nothing(inner: Body, to: IndexLike, have: IndexLike) -> None:
+            inner.loop(width, lambda one, j, _: one.store(zero, write, one.plus(to, j)), lower=have)
+
+        def turn(inner: Body, have: IndexLike) -> None:
+            """B's columns are runs of the source."""
+            strides = steps[2], inner.index(width)
+            inner.block.add_op(TurnOp(read, write, [inner.index(have), depth], [start, inner.index(to)], strides))
+            if not isinstance(have, int):
+                inner.loop(depth, lambda at, kk, _: nothing(at, at.plus(to, at.times(kk, width)), have))
+
         def rows(inner: Body, have: IndexLike) -> None:
+            if turned:
+                turn(inner, have)
+                return
+
             def row(at: Body, kk: SSAValue, _: Sequence[SSAValue]) -> None:
                 here, there = at.plus(start, at.times(kk, steps[1])), at.plus(to, at.times(kk, width))
 
@@ -110,7 +127,7 @@ def pack_matrices(
 
                 at.loop(have, element, vector=True)
                 if not isinstance(have, int):
-                    at.loop(width, lambda one, j, _: one.store(zero, write, one.plus(there, j)), lower=have)
+                    nothing(at, there, have)
 
             inner.loop(depth, row)
 
