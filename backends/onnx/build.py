@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 
@@ -13,11 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from sardonyx.backends.onnx import metadata as metadata_of_model
 from sardonyx.backends.onnx.check import check_model
 from sardonyx.backends.onnx.custom import state_custom
-from sardonyx.backends.onnx.emit import Skeleton, emit
+from sardonyx.backends.onnx.emit import emit
 from sardonyx.backends.onnx.inputs import weights_as_inputs
 from sardonyx.backends.onnx.legalize import LegalizeForOpsetPass, OpsetError
 from sardonyx.backends.onnx.messages import all_nodes
 from sardonyx.backends.onnx.options import DEFAULT_OPSET, MAX_OPSET, MIN_OPSET, ExportOptions
+from sardonyx.backends.onnx.skeleton import Skeleton, without_collector
 from sardonyx.backends.onnx.state import state_as_io
 from sardonyx.dialects.module import get_opset
 from sardonyx.dialects.weights import WeightStore
@@ -55,18 +53,6 @@ def build(module: ModuleOp, store: WeightStore, options: ExportOptions) -> Skele
     if options.check:
         check_model(skeleton.proto, skeleton.contents)
     return skeleton
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Without the cyclic garbage collector, which takes long to look at many new ops that all stay."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _refuse_contrib(skeleton: Skeleton) -> None:

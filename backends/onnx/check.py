@@ -8,8 +8,8 @@ import onnx
 from google.protobuf.message import Message
 from onnx import checker, shape_inference
 
-from sardonyx.backends.onnx.emit import Content
 from sardonyx.backends.onnx.messages import copy_field
+from sardonyx.backends.onnx.skeleton import Content
 from sardonyx.backends.onnx.tensors import fill
 from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.errors import SardonyxError

@@ -8,11 +8,8 @@ model of any size is built without a copy of its weights. Constants are initiali
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
-import numpy as np
 import onnx
 from onnx import helper
 from xdsl.dialects import func
@@ -25,7 +22,8 @@ from sardonyx.backends.onnx.forms import form_of, onnx_form
 from sardonyx.backends.onnx.names import NameSpace, node_name, value_names
 from sardonyx.backends.onnx.nodes import NodeForm, Unstatable
 from sardonyx.backends.onnx.notes import LINEAR, Notes
-from sardonyx.backends.onnx.tensors import empty_tensor, sparse_from_array, stored_size, tensor_from_array
+from sardonyx.backends.onnx.skeleton import Content, Skeleton, ir_version_for
+from sardonyx.backends.onnx.tensors import empty_tensor, sparse_from_array, tensor_from_array
 from sardonyx.backends.onnx.training import state_training
 from sardonyx.backends.onnx.types import value_info
 from sardonyx.dialects import locations
@@ -39,27 +37,6 @@ from sardonyx.dialects.sx.opaque import OpaqueOp
 from sardonyx.dialects.types import UnknownType
 from sardonyx.dialects.weights import Weight, WeightStore
 from sardonyx.errors import UnsupportedError
-
-Content = Weight | np.ndarray[Any, Any]
-
-
-@dataclass
-class Skeleton:
-    """A model whose initializers have no contents yet; `contents` holds those, by name, in the model's order."""
-
-    proto: onnx.ModelProto
-    contents: dict[str, Content] = field(default_factory=dict)
-    opaque: dict[str, int] = field(default_factory=dict)
-    """How many nodes went through as operators that Sardonyx does not know, by operator."""
-
-    def nbytes(self) -> int:
-        """The bytes that the contents take in a file."""
-        return sum(map(stored_size, self.contents.values()))
-
-
-def ir_version_for(opset: int) -> int:
-    """The IR version that goes with an ai.onnx opset, from ONNX's own table."""
-    return helper.find_min_ir_version_for([helper.make_opsetid("", opset)])
 
 
 def emit(module: ModuleOp, store: WeightStore, opset: int, producer: str, producer_version: str) -> Skeleton:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from sardonyx.backends.onnx.emit import Content, Skeleton
+from sardonyx.backends.onnx.skeleton import Content, Skeleton
 
 SMALL = 1024
 """Integers up to this size (shapes, axes, indices) are no weights: shape inference reads them."""

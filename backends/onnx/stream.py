@@ -13,8 +13,8 @@ import onnx
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.messages import copy_field
+from sardonyx.backends.onnx.skeleton import Content, Skeleton
 from sardonyx.backends.onnx.tensors import fill, raw_view, stored_size
 from sardonyx.backends.onnx.wire import key
 

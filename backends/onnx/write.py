@@ -17,10 +17,9 @@ from typing import Any, BinaryIO
 import onnx
 from xdsl.dialects.builtin import ModuleOp
 
-from sardonyx.backends.onnx.build import build
-from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.inputs import is_weight
 from sardonyx.backends.onnx.options import ExportOptions
+from sardonyx.backends.onnx.skeleton import Content, Skeleton
 from sardonyx.backends.onnx.stream import can_stream, write_inside
 from sardonyx.backends.onnx.tensors import array_from_proto, fill, place, raw_view, stored_size
 from sardonyx.backends.onnx.texts import is_text, refuse_unwritable, serialized
@@ -51,6 +50,8 @@ def export_module(module: ModuleOp, store: WeightStore, path: str | os.PathLike[
         InvalidArgumentError: The opset is unknown, or the path cannot be written.
         UnsupportedError: The graph cannot be stated in the opset.
     """
+    from sardonyx.backends.onnx.build import build  # whoever opens a model needs no exporter
+
     target = as_path("export_onnx", path)
     chosen = ExportOptions.of("export_onnx", options)
     save(build(module, store, chosen), target, chosen.save_as_external_data)

@@ -1,8 +1,8 @@
 """The `sx` dialect: ops on tensors, one family a file.
 
 `BY_NAME` has the op classes by name, and imports a family when one of its ops is asked for: a graph of ten kinds of ops
-costs the import of ten, not of two hundred. `OPS`, `BY_ONNX` and `SX` (the xDSL dialect) are all there is, and import
-all of it; they are made when they are first read (PEP 562).
+costs the import of ten, not of two hundred. So does `BY_ONNX`, by ONNX's domain and name. `OPS` and `SX` (the xDSL
+dialect) are all there is, and import all of it; they are made when they are first read (PEP 562).
 """
 
 from __future__ import annotations
@@ -147,18 +147,44 @@ def find_op(name: str) -> type[IRDLOperation] | None:
 
 BY_NAME: Mapping[str, type[SxOp]] = _Classes()
 
+SHORTENED = {
+    "GreaterOrEqual": "greater_equal", "LessOrEqual": "less_equal", "BatchNormalization": "batch_norm",
+    "GroupNormalization": "group_norm", "InstanceNormalization": "instance_norm", "LayerNormalization": "layer_norm",
+    "RMSNormalization": "rms_norm",
+}  # fmt: skip
+"""ONNX's operators whose op does not have the same letters."""
+
+
+class _ByOnnx(Mapping[tuple[str, str], "type[SxOp]"]):
+    """The op classes by the domain and the name of their ONNX form; an operator has the letters of its op."""
+
+    def __init__(self) -> None:
+        self._ops = {op.removeprefix("sx.").replace("_", ""): op for op in BY_NAME}
+
+    def __getitem__(self, key: tuple[str, str]) -> type[SxOp]:
+        domain, name = key
+        cls = BY_NAME[self._ops[SHORTENED.get(name, name).replace("_", "").lower()]]
+        if not isinstance(cls.ONNX, OnnxForm) or (cls.ONNX.domain, cls.ONNX.name) != (domain, name):
+            raise KeyError(key)
+        return cls
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((cls.ONNX.domain, cls.ONNX.name) for cls in BY_NAME.values() if isinstance(cls.ONNX, OnnxForm))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+BY_ONNX: Mapping[tuple[str, str], type[SxOp]] = _ByOnnx()
+
 if TYPE_CHECKING:
     OPS: tuple[type[SxOp], ...]
-    BY_ONNX: dict[tuple[str, str], type[SxOp]]
     SX: Dialect
 else:
 
     def __getattr__(name: str) -> object:
         if name == "OPS":
             value = tuple(cls for family in FAMILIES for cls in family_ops(family))
-        elif name == "BY_ONNX":
-            ops = importlib.import_module(__name__).OPS
-            value = {(form.domain, form.name): cls for cls in ops if isinstance(form := cls.ONNX, OnnxForm)}
         elif name == "SX":
             value = Dialect("sx", [*importlib.import_module(__name__).OPS, find_op(YIELD)], list(ATTRIBUTES))
         else:

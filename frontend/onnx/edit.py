@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from sardonyx.backends.onnx.emit import Content, Skeleton
+from sardonyx.backends.onnx.skeleton import Content, Skeleton
 from sardonyx.backends.onnx.tensors import empty_tensor, tensor_from_array
 from sardonyx.dialects.dtypes import DType
 from sardonyx.errors import InvalidArgumentError

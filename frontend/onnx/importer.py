@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, SSAValue
 
 from sardonyx.backends.onnx import metadata
-from sardonyx.backends.onnx.build import without_collector
 from sardonyx.backends.onnx.names import node_location
+from sardonyx.backends.onnx.skeleton import without_collector
 from sardonyx.backends.onnx.tensors import array_from_proto, dtype_from_onnx, tensor_shape
 from sardonyx.dialects import locations
 from sardonyx.dialects.attributes import (

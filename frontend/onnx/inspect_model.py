@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from sardonyx.backends.onnx.emit import Skeleton
+from sardonyx.backends.onnx.skeleton import Skeleton
 from sardonyx.backends.onnx.tensors import BY_ONNX
 from sardonyx.dialects.weights import FileSlice, Weight
 from sardonyx.frontend.onnx.validate import normal_domain, subgraphs

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from sardonyx.backends.onnx.build import build
-from sardonyx.backends.onnx.emit import Content, Skeleton
 from sardonyx.backends.onnx.options import ExportOptions
+from sardonyx.backends.onnx.skeleton import Content, Skeleton
 from sardonyx.backends.onnx.tensors import dtype_from_onnx, tensor_shape
 from sardonyx.backends.onnx.types import value_info
 from sardonyx.backends.onnx.write import as_path, save, whole_proto
@@ -81,6 +80,7 @@ class OnnxModel:
             TypeError: `graph` is no ModelGraph, or an option is wrong.
             InvalidArgumentError, UnsupportedError: As `export_onnx`.
         """
+        from sardonyx.backends.onnx.build import build
         from sardonyx.frontend.graph import ModelGraph
 
         if not isinstance(graph, ModelGraph):
@@ -155,6 +155,8 @@ class OnnxModel:
         Raises:
             SardonyxError: As `compile`, `ModelGraph.optimize` and `from_graph`; the model is then as it was.
         """
+        from sardonyx.backends.onnx.build import build
+
         chosen = ExportOptions.of("optimize", options)
         graph = self.compile()
         report = graph.optimize("optimize" if passes is None else passes)

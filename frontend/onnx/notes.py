@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.ir import Attribute, SSAValue
 
 from sardonyx.backends.onnx import notes
-from sardonyx.backends.onnx.emit import ir_version_for
 from sardonyx.backends.onnx.options import MAX_OPSET, MIN_OPSET
+from sardonyx.backends.onnx.skeleton import ir_version_for
 from sardonyx.backends.onnx.training import note_training
 from sardonyx.backends.onnx.types import type_proto
 from sardonyx.dialects.types import is_tensor

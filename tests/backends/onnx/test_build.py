@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import UnrankedTensorType
 import sardonyx as sx
 from sardonyx.backends.onnx import build as build_module
 from sardonyx.backends.onnx.check import ModelCheckError, check_model
-from sardonyx.backends.onnx.emit import ir_version_for
 from sardonyx.backends.onnx.options import ExportOptions
+from sardonyx.backends.onnx.skeleton import ir_version_for
 from sardonyx.backends.onnx.types import dim_text, value_info
 from sardonyx.dialects.attributes import tensor_type
 from sardonyx.dialects.dims import Dim

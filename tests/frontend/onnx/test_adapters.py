@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from onnx_models import evaluate, info, model, node, roundtrip, run_onnx, run_ort
 
 import sardonyx as sx
-from sardonyx.frontend.onnx.adapters.registry import find
+from sardonyx.frontend.onnx.adapters import find
 
 X = (np.arange(24, dtype="f4").reshape(2, 3, 4) - 11) / 3
 V3 = np.array([1, 2, 4], "f4")
@@ -274,3 +276,17 @@ def test_adapters_are_found_by_opset():
     assert find("", "Softmax", 12) is not None and find("", "Softmax", 13) is None
     assert find("", "Dropout", 6) is not find("", "Dropout", 7) is not find("", "Dropout", 12)
     assert find("other", "Softmax", 1) is None
+
+
+def test_adapters_of_other_domains_wait_for_a_node_of_theirs() -> None:
+    code = """
+from sardonyx.frontend.onnx.adapters import PREFIXES, STRAYS, find, load, registry
+assert find("", "SimplifiedLayerNormalization", 20) is not None
+for domain, prefix in {**PREFIXES, "": ""}.items():
+    load(prefix)
+    found = {(d, n) for d, n in registry._ADAPTERS if d or n not in STRAYS}
+    assert {d for d, _ in found} == {domain}, found
+    registry._ADAPTERS.clear()
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -12,7 +12,7 @@ from typing import Any
 from onnx import defs
 
 from sardonyx.backends.onnx.options import MAX_OPSET
-from sardonyx.dialects.sx import BY_ONNX
+from sardonyx.dialects.sx import BY_ONNX, OPS
 from sardonyx.frontend.onnx.adapters import find
 from sardonyx.frontend.onnx.generic import IGNORED
 
@@ -60,6 +60,14 @@ def kind(schema: Any, last: int) -> str:
     if schema.has_function or schema.has_context_dependent_function:
         return "function"
     return "none"
+
+
+def test_ops_are_found_by_their_forms_without_importing_the_others() -> None:
+    forms = {(op.ONNX.domain, op.ONNX.name): op for op in OPS if op.ONNX is not None}
+    assert dict(BY_ONNX.items()) == forms and len(BY_ONNX) == len(forms)
+    assert not [
+        key for key in (("", "GreaterEqual"), ("", "relu"), ("other", "Relu"), ("", "Opaque")) if key in BY_ONNX
+    ]
 
 
 def test_which_forms_have_no_import() -> None:
