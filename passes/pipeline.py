@@ -54,7 +54,7 @@ SIMPLIFY_PIPELINE = (
 as few ops as can be."""
 
 PREPARE_NATIVE_PIPELINE = (
-    "dequantized-products,move-constants,gelu-sums,fold-affine{make-gemm=false},decompose-batch-norm,channels-last"
+    "move-constants,dequantized-products,gelu-sums,fold-affine{make-gemm=false},decompose-batch-norm,channels-last"
 )
 """What native compilation runs on its copy of a graph before it lowers it."""
 

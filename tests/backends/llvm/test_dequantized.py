@@ -124,6 +124,7 @@ def test_few_rows_read_the_weights_as_they_are(dtype: sx.DType) -> None:
         return sx.relu(x @ sx.dequantize_linear(w, scale, zero, axis=0, block_size=8) + np.ones(19, np.float32))
 
     def turned(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor, zero: sx.Tensor) -> sx.Tensor:
+        scale = sx.reshape(scale, (19, 4))  # as a model has it whose scales are one long vector
         return x @ sx.transpose(sx.dequantize_linear(w, scale, zero, axis=1, block_size=8), (1, 0))
 
     def gemm(x: sx.Tensor, w: sx.Tensor, scale: sx.Tensor) -> sx.Tensor:
@@ -131,7 +132,7 @@ def test_few_rows_read_the_weights_as_they_are(dtype: sx.DType) -> None:
 
     for fn, rows, weights, dims in (
         (in_blocks, 1, [matrix, blocks, points], None),
-        (turned, 6, [a.T.copy() for a in (matrix, blocks, points)], ("n", 32)),
+        (turned, 6, [matrix.T.copy(), blocks.T.reshape(-1), points.T.copy()], ("n", 32)),
         (gemm, 3, [matrix.T.copy(), lines], None),
     ):
         x = RNG.normal(size=(rows, 32)).astype(np.float32)

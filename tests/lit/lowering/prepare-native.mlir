@@ -5,8 +5,8 @@
 
 // What native compilation runs before it lowers a graph, one pass after the other.
 // PASSES:      prepare-native is a pipeline:
-// PASSES-NEXT:   dequantized-products
 // PASSES-NEXT:   move-constants
+// PASSES-NEXT:   dequantized-products
 // PASSES-NEXT:   gelu-sums
 // PASSES-NEXT:   fold-affine{make-gemm=false}
 // PASSES-NEXT:   decompose-batch-norm
