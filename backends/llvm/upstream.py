@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sardonyx.dialects.kernel import ops as kernel
 from sardonyx.dialects.kernel.contract import ContractOp
+from sardonyx.dialects.kernel.nontemporal import FetchOp, NontemporalOp, ScratchOp
 from sardonyx.errors import UnsupportedError
 
 INDEX = IndexType()
@@ -153,11 +154,16 @@ class _Function:
                 self.add(cf.AssertOp(self.of(op.condition), f"requirement {op.failure.value.data} does not hold"))
             case kernel.ChunkOp():
                 self.values[op.result] = self.index(0)
+            case ScratchOp():
+                element = op.result.type.element
+                self.values[op.result] = self.add(memref.AllocaOp.get(element, shape=[op.count.value.data]))
+            case NontemporalOp():
+                self.values[op.result] = self.add(arith.ConstantOp.from_int_and_width(0, 1))
             case kernel.TurnOp():
                 self._turn(op)
             case ContractOp():
                 self._contract(op)
-            case kernel.YieldOp():
+            case kernel.YieldOp() | FetchOp():
                 pass
             case _ if op.dialect_name() in ("arith", "math") and not op.regions:
                 new = op.clone(self.values)

@@ -6,8 +6,11 @@ from xdsl.ir import Dialect
 
 from sardonyx.dialects.kernel.contract import ContractOp
 from sardonyx.dialects.kernel.entropy import EntropyOp
+from sardonyx.dialects.kernel.nontemporal import FetchOp, NontemporalOp, ScratchOp
 from sardonyx.dialects.kernel.ops import OPS, BufferType
 from sardonyx.dialects.kernel.plan_ops import PLAN_OPS
 from sardonyx.dialects.kernel.spread import SpreadOp
 
-KERNEL = Dialect("kernel", [*OPS, *PLAN_OPS, ContractOp, EntropyOp, SpreadOp], [BufferType])
+KERNEL = Dialect(
+    "kernel", [*OPS, *PLAN_OPS, ContractOp, EntropyOp, FetchOp, NontemporalOp, ScratchOp, SpreadOp], [BufferType]
+)

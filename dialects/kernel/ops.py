@@ -35,6 +35,7 @@ from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -190,16 +191,18 @@ class LoadOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreOp(IRDLOperation):
-    """Writes one element at a flat offset."""
+    """Writes one element at a flat offset. Where `past` is true, what is written in whole vectors goes past the caches:
+    each then lies at a multiple of its bytes (see `kernel.nontemporal`)."""
 
     name = "kernel.store"
     value = operand_def()
     buffer = operand_def(BufferType)
     offset = operand_def(INDEX)
-    assembly_format = "$value `,` $buffer `[` $offset `]` attr-dict `:` type($value) `,` type($buffer)"
+    past = opt_operand_def(IntegerType(1))
+    assembly_format = "$value `,` $buffer `[` $offset `]` (`past` $past^)? attr-dict `:` type($value) `,` type($buffer)"
 
     def __init__(self, value: SSAValue, buffer: SSAValue, offset: SSAValue) -> None:
-        super().__init__(operands=[value, buffer, offset])
+        super().__init__(operands=[value, buffer, offset, None])
 
 
 @irdl_op_definition

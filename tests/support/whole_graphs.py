@@ -60,14 +60,16 @@ GRAPHS: dict[str, tuple[str, list[Any]]] = {
       y = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , scales)
       u = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="floor">(z, , wide)
     }""", [floats(2, 3, 5, 17), R.integers(0, 256, (2, 3, 5, 17)).astype(np.uint8)]),
-    "normalised": ("""g (float[n,6,h] x, float[6] s, float[6] b, float[6] v, float[n,6,h,w] z) =>
-      (float[n,6,h] y, float[n,6,h] g2, float[n,6,h] i, float[n,6,h] p, float[n,6,h,w] l) {
+    "normalised": ("""g (float[n,6,h] x, float[6] s, float[6] b, float[6] v, float[n,6,h,w] z,
+       float[rows,64] r) =>
+      (float[n,6,h] y, float[n,6,h] g2, float[n,6,h] i, float[n,6,h] p, float[n,6,h,w] l, float[rows,64] m) {
       y = BatchNormalization(x, s, b, b, v)
       g2 = GroupNormalization<num_groups=3>(x, s, b)
       i = InstanceNormalization(x, s, b)
       p = LpNormalization<axis=2, p=1>(x)
       l = LRN<size=3>(z)
-    }""", [floats(2, 6, 9), floats(6), floats(6), np.abs(floats(6)) + 1, floats(2, 6, 9, 5)]),
+      m = Softmax(r)
+    }""", [floats(2, 6, 9), floats(6), floats(6), np.abs(floats(6)) + 1, floats(2, 6, 9, 5), floats(5, 64)]),
     "windows-back": ("""g (float[n,3,h,w] x, float[3,4,3,3] k) =>
       (float[n,4,a,b] y, float[n,3,1,1] p, float[u1,u2,u3,u4] u) {
       y = ConvTranspose<strides=[2,1], pads=[1,0,0,1]>(x, k)

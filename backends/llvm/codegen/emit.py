@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from sardonyx.backends.llvm.codegen.memory import fetch, gather_lanes, load_lanes, store_lanes
+from sardonyx.backends.llvm.codegen.memory import (
+    fence_stores,
+    fetch,
+    gather_lanes,
+    has_nontemporal,
+    load_lanes,
+    store_lanes,
+    store_past_caches,
+)
 from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, ModuleText
 from sardonyx.backends.llvm.codegen.widen import (
     Value,
@@ -66,6 +74,8 @@ class KernelEmitter:
     mask: str | None = None
     active: str | None = None
     split_outermost: bool = True
+    needs_fence: bool = False
+    """Whether something was written past the caches, so that a fence must stand at the kernel's end."""
     on_failure: Callable[[KernelEmitter, int, Sequence[str]], None] | None = None
 
     def value(self, ssa: SSAValue) -> Value:
@@ -126,6 +136,8 @@ def emit_kernel(module: ModuleText, kernel: KernelFuncOp, name: str) -> str:
         ty = PTR if isinstance(argument.type, BufferType) else scalar_type(argument.type)
         emitter.define(argument, builder.load(ty, slot, align=8), 0)
     emitter.emit_block(kernel.body.block)
+    if emitter.needs_fence:
+        fence_stores(builder)
     builder.emit("ret i64 0")
     builder.finish()
     return module.functions[name]
@@ -143,6 +155,11 @@ def _leave_shown(e: KernelEmitter, failure: int, shown: Sequence[str]) -> None:
 @emits(IfOp)
 def _if(e: KernelEmitter, op: IfOp) -> None:
     condition = e.scalar(op.condition)
+    if condition in ("true", "false"):
+        taken = op.then_region if condition == "true" else op.else_region
+        for result, value in zip(op.results, e.emit_block(taken.block), strict=True):
+            e.values[result] = e.values[value]
+        return
     types = [e.type_of(r) for r in op.results]
 
     def branch(block: Block) -> Callable[[], list[str]]:
@@ -221,7 +238,8 @@ def _store(e: KernelEmitter, op: StoreOp) -> None:
     wide = stored.with_lanes(e.lanes)
     text = to_memory(b, ty.with_lanes(e.lanes), e.text(op.value))
     if offset.stride == "1":
-        store_lanes(b, wide, text, b.gep(stored, pointer, offset.text), e.mask)
+        at = b.gep(stored, pointer, offset.text)
+        _store_vector(e, wide, text, at, "false" if op.past is None else e.scalar(op.past))
         return
     if e.mask is not None and e.active is None:
         raise UnsupportedError("a store to places apart stands under a mask", op=op.name)
@@ -233,6 +251,28 @@ def _store(e: KernelEmitter, op: StoreOp) -> None:
     known = e.active is not None and not e.active.startswith("%")
     for lane in reversed(range(int(e.active or 0) if known else e.lanes)):
         b.store(stored, b.extract(wide, text, lane), b.gep(stored, pointer, _lane_offset(e, offset, lane)))
+
+
+def _store_vector(e: KernelEmitter, wide: LType, text: str, at: str, past: str) -> None:
+    """Consecutive elements, past the caches where the condition is true."""
+    b = e.builder
+
+    def stay() -> list[str]:
+        store_lanes(b, wide, text, at, e.mask)
+        return []
+
+    def pass_by() -> list[str]:
+        store_past_caches(b, wide, text, at)
+        return []
+
+    if past == "false" or e.mask is not None or not has_nontemporal(b.target):
+        stay()
+        return
+    e.needs_fence = True
+    if past == "true":
+        pass_by()
+    else:
+        b.when(past, pass_by, stay)
 
 
 def _lane_offset(e: KernelEmitter, offset: Value, lane: int) -> str:

@@ -243,7 +243,10 @@ def widening(target: Target, op: LoopOp, extent: int | None, cost: int) -> Widen
             return None
         if exact == extent or not masked:
             lanes = exact
-    if _is_paired(ops):
+    paired = _paired(ops)
+    if paired > 1 and op.kinds:  # two elements are side by side already
+        return Widening(lanes, 1, masked)
+    if paired:
         if extent is None or extent >= 2 * lanes:
             lanes *= 2
         long = extent is None or extent >= 2 * lanes
@@ -255,12 +258,11 @@ def widening(target: Target, op: LoopOp, extent: int | None, cost: int) -> Widen
     return Widening(lanes, unroll, masked)
 
 
-def _is_paired(ops: Sequence[Operation]) -> bool:
-    """Whether the body's functions are worth two vectors side by side."""
+def _paired(ops: Sequence[Operation]) -> int:
+    """How many functions that are worth two vectors side by side the body has; 0 where it has others, too."""
     costly = [op for op in ops if isinstance(op, MathOp) and op.fn.data not in CHEAP_MATH]
-    return bool(costly) and all(
-        op.fn.data in PAIRED_MATH and value_type(op.result.type) == LType("float") for op in costly
-    )
+    is_long = [op.fn.data in PAIRED_MATH and value_type(op.result.type) == LType("float") for op in costly]
+    return len(costly) if all(is_long) else 0
 
 
 def weight(block: Block) -> int:

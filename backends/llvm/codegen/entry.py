@@ -18,6 +18,7 @@ from sardonyx.backends.llvm.codegen import (
     emit_loop as _emit_loop,
     emit_scalar as _emit_scalar,
     entropy as _entropy,
+    nontemporal as _nontemporal,
     plan_flow as _plan_flow,
     spread as _spread,
     turn as _turn,
@@ -65,7 +66,8 @@ from sardonyx.dialects.kernel.plan_ops import KeepOp
 if TYPE_CHECKING:
     from sardonyx.backends.llvm.planner import Workspace
 
-_ = (_contract, _emit_loop, _emit_scalar, _entropy, _plan_flow, _spread, _turn)  # they register their emitters
+# They register their emitters.
+_ = (_contract, _emit_loop, _emit_scalar, _entropy, _nontemporal, _plan_flow, _spread, _turn)
 
 
 def emit_entry(

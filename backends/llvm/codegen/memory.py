@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType
+from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, LType, Target
 
 
 def load_lanes(b: FunctionBuilder, ty: LType, pointer: str, mask: str | None) -> str:
@@ -14,9 +14,9 @@ def load_lanes(b: FunctionBuilder, ty: LType, pointer: str, mask: str | None) ->
     return b.op(f"call {ty} @{name}(ptr align {ty.bytes} {pointer}, {ty.mask} {mask}, {ty} zeroinitializer)")
 
 
-def fetch(b: FunctionBuilder, ty: LType, base: str, index: str) -> None:
-    """Ask for the cache line of an element that will be read; the place need not be inside of the buffer."""
-    b.prefetch(b.op(f"getelementptr {ty}, ptr {base}, i64 {index}"), 3)
+def fetch(b: FunctionBuilder, ty: LType, base: str, index: str, to_write: bool = False) -> None:
+    """Ask for the cache line of an element that will be read, or written; it need not lie inside of the buffer."""
+    b.prefetch(b.op(f"getelementptr {ty}, ptr {base}, i64 {index}"), 3, to_write)
 
 
 def store_lanes(b: FunctionBuilder, ty: LType, value: str, pointer: str, mask: str | None) -> None:
@@ -27,6 +27,23 @@ def store_lanes(b: FunctionBuilder, ty: LType, value: str, pointer: str, mask: s
     name = f"llvm.masked.store.{ty.mangled}.p0"
     b.module.declare(name, "void", [ty, PTR, ty.mask])
     b.emit(f"call void @{name}({ty} {value}, ptr align {ty.bytes} {pointer}, {ty.mask} {mask})")
+
+
+def has_nontemporal(target: Target) -> bool:
+    """Whether whole vectors can be written past the caches."""
+    return target.triple.startswith("x86_64")
+
+
+def store_past_caches(b: FunctionBuilder, ty: LType, value: str, pointer: str) -> None:
+    """Consecutive elements at a multiple of their bytes (or of a cache line's). Other threads see them in order only
+    behind a fence."""
+    b.emit(f"store {ty} {value}, ptr {pointer}, align {min(64, ty.lanes * ty.bytes)}, !nontemporal !{{i32 1}}")
+
+
+def fence_stores(b: FunctionBuilder) -> None:
+    """Have all that was written past the caches be seen before what is written from here on."""
+    b.module.declare("llvm.x86.sse.sfence", "void", [])
+    b.emit("call void @llvm.x86.sse.sfence()")
 
 
 def gather_lanes(b: FunctionBuilder, ty: LType, base: str, offsets: str, mask: str) -> str:

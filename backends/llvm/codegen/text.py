@@ -297,11 +297,11 @@ class FunctionBuilder:
         """An address so many bytes further on, which may lie behind the end of what `base` points into."""
         return self.op(f"getelementptr i8, ptr {base}, i64 {offset}")
 
-    def prefetch(self, pointer: str, locality: int) -> None:
+    def prefetch(self, pointer: str, locality: int, to_write: bool = False) -> None:
         """Have the line at an address, which need not be there, fetched into the first-level cache (locality 3) or the
         second (2)."""
         self.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32 immarg", "i32 immarg", "i32 immarg"])
-        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {locality}, i32 1)")
+        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(to_write)}, i32 {locality}, i32 1)")
 
     def reserve(self, ty: LType, count: int) -> str:
         """Stack memory for `count` values of a type, for the whole function; returns its address."""

@@ -281,8 +281,10 @@ class Body:
             op.ahead = IntegerAttr(ahead, 64)
         return self.add(op)
 
-    def store(self, value: SSAValue, buffer: SSAValue, offset: IndexLike) -> None:
-        self.block.add_op(StoreOp.create(operands=(value, buffer, self.index(offset))))
+    def store(self, value: SSAValue, buffer: SSAValue, offset: IndexLike, past: SSAValue | None = None) -> None:
+        """`past` says whether it goes past the caches."""
+        operands = (value, buffer, self.index(offset))
+        self.block.add_op(StoreOp.create(operands=operands if past is None else (*operands, past)))
 
     # ---- structure
     def loop(

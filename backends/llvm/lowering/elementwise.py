@@ -16,14 +16,18 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from xdsl.dialects import func
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
+from sardonyx.backends.llvm.codegen import nontemporal
+from sardonyx.backends.llvm.codegen.nontemporal import LINE
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype, number_of
 from sardonyx.backends.llvm.lowering.plan import Kernel, Plan
 from sardonyx.backends.llvm.registries import SCALARS, ScalarBody
 from sardonyx.dialects.attributes import WeightAttr, dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim, Proof, Symbol, equal
+from sardonyx.dialects.kernel.nontemporal import NontemporalOp
 from sardonyx.dialects.sx.constant import ConstantOp
 
 MAX_GROUP = 24
@@ -96,11 +100,11 @@ def lower_group(plan: Plan, op: SxOp, inlined: set[Operation]) -> None:
     group = Group(ops, leaves, [kernel.read(leaf) for leaf in leaves], kernel.write(result), known)
     general = _space(plan, kernel, dims, shapes, whole=False)
     if not general.is_uncertain:
-        group.emit(kernel, kernel, general)
+        group.emit(kernel, general)
     else:
         flat = _space(plan, kernel, dims, shapes, whole=True)
         all_whole = kernel.compare("ne", kernel.outer(_all_whole(plan, dims, shapes)), 0)
-        kernel.when(all_whole, lambda b: group.emit(b, kernel, flat), lambda b: group.emit(b, kernel, general))
+        kernel.when(all_whole, lambda b: group.emit(b, flat), lambda b: group.emit(b, general))
     kernel.launch()
 
 
@@ -178,7 +182,7 @@ class Group:
     numbers: dict[SSAValue, float | int]
     """The operands that are one known number."""
 
-    def emit(self, b: Body, kernel: Kernel, space: Space) -> None:
+    def emit(self, b: Body, space: Space) -> None:
         """The loops of the kernel; every op stands in the outermost loop in which its operands are known."""
         depth_of = dict(zip(self.leaves, (line.depth for line in space.lines), strict=True))
         for op in self.ops:
@@ -198,10 +202,8 @@ class Group:
                 if depth_of[op.results[0]] == depth:
                     values[op.results[0]] = element(inner, op, values, last=op is self.ops[-1])
 
-        def point(inner: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
-            inner.store(values[self.ops[-1].results[0]], self.target, flat)
-
-        nest(b, space.bounds, point, enter)
+        result = self.ops[-1].results[0]
+        stored_nest(b, space.bounds, result, self.target, lambda _: values[result], enter)
 
 
 def element(b: Body, op: Any, values: dict[SSAValue, SSAValue], last: bool) -> SSAValue:
@@ -371,6 +373,39 @@ def nest(
         b.loop(_inside(b, bounds[depth]), body, vector=last, parallel=depth == 0 and is_worth_splitting(bounds))
 
     level(kernel, 0, [], 0)
+
+
+def stored_nest(
+    b: Body,
+    bounds: Sequence[IndexLike],
+    result: SSAValue,
+    target: SSAValue,
+    value: Callable[[Body], SSAValue],
+    enter: Callable[[Body, int, Sequence[SSAValue]], None],
+) -> None:
+    """`nest`, with `value(b)` stored at each point of the result's buffer: past the caches where it is large."""
+    numbers, size = [number_of(bound) for bound in bounds], dtype_of(result).itemsize
+    run = LINE if len(bounds) == 1 else numbers[-1] if bounds else None
+    past: SSAValue | None = None
+    if bounds and may_pass_caches(result, numbers) and (run is None or run * size % LINE == 0):
+        count: IndexLike = 1
+        for bound in bounds:
+            count = b.times(count, bound)
+        past = b.add(NontemporalOp(target, b.index(count), b.index(bounds[-1] if run is None else run)))
+
+    def point(at: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
+        at.store(value(at), target, flat, past)
+
+    nest(b, bounds, point, enter)
+
+
+def may_pass_caches(result: SSAValue, extents: Sequence[int | None]) -> bool:
+    """Whether a result of these extents (None: of any) can be so large that it is better written past the caches: the
+    graph returns it, and nothing else reads it."""
+    size = dtype_of(result).itemsize
+    known = prod(e for e in extents if e is not None) * size
+    is_returned = all(isinstance(use.operation, func.ReturnOp) for use in result.uses)
+    return is_returned and size > 1 and (None in extents or known >= nontemporal.LARGE)
 
 
 def is_worth_splitting(bounds: Sequence[IndexLike]) -> bool:

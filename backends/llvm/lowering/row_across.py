@@ -13,7 +13,8 @@ from xdsl.ir import SSAValue
 
 from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, number_of
 from sardonyx.backends.llvm.lowering.elementwise import is_worth_splitting
-from sardonyx.backends.llvm.lowering.row_program import Emission, Loop, Node, Values
+from sardonyx.backends.llvm.lowering.row_emission import Emission, Loop
+from sardonyx.backends.llvm.lowering.row_program import Node, Values
 from sardonyx.backends.llvm.lowering.rows import Accumulator, Row
 
 TILE = 512

@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from sardonyx.backends.llvm.lowering import elementwise
 from sardonyx.backends.llvm.lowering.builder import Body, compute_dtype
 from sardonyx.backends.llvm.lowering.plan import Plan
-from sardonyx.backends.llvm.lowering.row_program import Program
+from sardonyx.backends.llvm.lowering.row_program import Node, Program
 from sardonyx.dialects.attributes import dims_of, dtype_of
 from sardonyx.dialects.base import SxOp
 from sardonyx.dialects.dims import Dim
@@ -32,6 +32,8 @@ CHEAP: tuple[type[Any], ...] = (
     select.WhereOp,
 )  # fmt: skip
 """Elementwise ops that are computed again rather than kept."""
+SHORT: tuple[type[Any], ...] = (*CHEAP, binary.DivOp, binary.PowOp, unary.SqrtOp)
+"""Those of a few instructions (powers mostly are squares)."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +149,23 @@ def _join_elementwise(plan: Plan, program: Program, op: Any) -> None:
         given = iter(scalars)
         return elementwise.SCALARS[type(op)](b, op, *(None if slot is None else next(given) for slot in slots))
 
-    value = program.map(compute_dtype(dtype_of(result)), make, *inputs, is_costly=not isinstance(op, CHEAP))
+    if isinstance(op, binary.DivOp) and isinstance(slots[1].owner, unary.SqrtOp) and inputs[0].full > inputs[1].full:
+        value = _by_reciprocal(program, *inputs)
+        program.nodes[result] = program.rounded(value, dtype_of(result))
+        return
+    is_costly, is_long = not isinstance(op, CHEAP), not isinstance(op, SHORT)
+    value = program.map(compute_dtype(dtype_of(result)), make, *inputs, is_costly=is_costly, is_long=is_long)
     rounded = program.rounded(value, dtype_of(result))
     rounded.is_costly = value.is_costly
     program.nodes[result] = rounded
+
+
+def _by_reciprocal(program: Program, x: Node, root: Node) -> Node:
+    """Elements of a row divided by a root that they share, as products with its reciprocal: off by one rounding more. A
+    root is far from where reciprocals lose their digits or overflow, whatever it is of."""
+    dtype = x.dtype
+    inverse = program.map(dtype, lambda b, r: b.arithmetic("div", dtype, b.const(dtype, 1), r), root)
+    return program.map(dtype, lambda b, v, i: b.arithmetic("mul", dtype, v, i), x, inverse)
 
 
 # ---- choosing

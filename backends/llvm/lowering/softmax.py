@@ -48,7 +48,9 @@ def _shifted(p: Program, x: Node) -> Node:
 
 
 def _power(p: Program, shifted: Node) -> Node:
-    return p.map(shifted.dtype, lambda b, v: b.math("exp_nonpositive", v.type, v), shifted, is_costly=True)
+    return p.map(
+        shifted.dtype, lambda b, v: b.math("exp_nonpositive", v.type, v), shifted, is_costly=True, is_long=True
+    )
 
 
 @_registers(SoftmaxOp)

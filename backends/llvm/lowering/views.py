@@ -17,7 +17,7 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from sardonyx.backends.llvm.lowering import elementwise
-from sardonyx.backends.llvm.lowering.builder import Body, IndexLike, compute_dtype
+from sardonyx.backends.llvm.lowering.builder import Body, compute_dtype
 from sardonyx.backends.llvm.lowering.plan import Plan
 from sardonyx.backends.llvm.lowering.region import row_major
 from sardonyx.dialects.attributes import dims_of, dtype_of
@@ -350,11 +350,11 @@ def lower(plan: Plan, view: View) -> None:
             if depth_of[entry] == depth:
                 values[entry] = _emitted(b, entry, buffers, strides, values, indices)
 
-    def point(b: Body, indices: Sequence[SSAValue], flat: IndexLike) -> None:
+    def value(b: Body) -> SSAValue:
         dtype = dtype_of(last.value)
-        b.store(b.convert(values[last], compute_dtype(dtype), dtype), target, flat)
+        return b.convert(values[last], compute_dtype(dtype), dtype)
 
-    elementwise.nest(kernel, bounds, point, enter)
+    elementwise.stored_nest(kernel, bounds, view.root.results[0], target, value, enter)
     kernel.launch()
 
 

@@ -11,7 +11,7 @@ from op_case import op
 from three_ways import Case, build, case, check_all, sample
 
 import sardonyx as sx
-from sardonyx.backends.llvm.lowering.row_program import LONG_ROW, PART, ROWS_AT_ONCE
+from sardonyx.backends.llvm.lowering.row_emission import LONG_ROW, PART, ROWS_AT_ONCE
 
 EXTREMES = [(op(name), last) for name in ("arg_max", "arg_min") for last in (0, 1)]
 

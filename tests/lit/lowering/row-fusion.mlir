@@ -1,23 +1,26 @@
 // A layer normalisation in primitives, what stands before it and what stands behind it are one kernel of three loops over
-// each row: the mean, the variance, the result. Values of a row are computed between them.
+// each row, two rows side by side: the mean, the variance, the result. Values of a row are computed between them.
 // RUN: sardonyx-opt %s -t kernel | filecheck %s
 
 // CHECK:      kernel.func
-// CHECK:        "kernel.loop"({{.*}}) <{step = 1 : i64, parallel}>
+// CHECK:        "kernel.loop"({{.*}}) <{step = 2 : i64, parallel}>
 // The producer is computed once a loop, the sum goes over it.
-// CHECK:          [[SUM:%.*]] = "kernel.loop"({{.*}}) <{step = 1 : i64, vector, reductions = ["add"]}>
+// CHECK:          [[SUM:%.*]], {{%.*}} = "kernel.loop"({{.*}}) <{step = 1 : i64, vector, reductions = ["add", "add"]}>
 // CHECK:            kernel.load
 // CHECK:            kernel.load
 // CHECK:            [[H:%.*]] = arith.addf
 // CHECK:            arith.addf {{%.*}}, [[H]]
 // CHECK:          [[MEAN:%.*]] = arith.divf [[SUM]],
-// CHECK:          "kernel.loop"({{.*}}) <{step = 1 : i64, vector, reductions = ["add"]}>
+// CHECK:          "kernel.loop"({{.*}}) <{step = 1 : i64, vector, reductions = ["add", "add"]}>
 // CHECK:            arith.subf {{%.*}}, [[MEAN]]
 // A power that is known is a product.
 // CHECK-NEXT:       arith.mulf
 // CHECK:          kernel.math "sqrt"
+// What is divided by a root that the row shares is multiplied by its reciprocal.
+// CHECK:          arith.divf
 // CHECK:          "kernel.loop"({{.*}}) <{step = 1 : i64, vector}>
-// CHECK:            arith.divf
+// CHECK-NOT:        arith.divf
+// CHECK:            arith.mulf
 // CHECK:            arith.select
 // CHECK:            kernel.store
 // CHECK-NOT:  kernel.func

@@ -5,7 +5,9 @@
 // LLVM:        load <[[W:[0-9]+]] x float>, ptr {{%.*}}, align 4
 // LLVM:        fneg <[[W]] x float>
 // LLVM-NEXT:   getelementptr
-// LLVM-NEXT:   store <[[W]] x float> {{%.*}}, ptr {{%.*}}, align 4
+// Where the result turns out to be large, it goes past the caches.
+// LLVM:        store <[[W]] x float> {{%.*}}, ptr {{%.*}}, align {{[0-9]+}}, !nontemporal
+// LLVM:        store <[[W]] x float> {{%.*}}, ptr {{%.*}}, align 4
 // LLVM:        add nsw i64 {{%.*}}, [[W]]
 // LLVM:        icmp slt <[[W]] x i32>
 // LLVM:        call <[[W]] x float> @llvm.masked.load.v[[W]]f32.p0(ptr align 4 {{%.*}}, <[[W]] x i1>
