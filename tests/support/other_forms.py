@@ -2,8 +2,9 @@
 
 A target's features decide which vectors, masks, tiles and instructions a kernel is made of. Inside of `other_forms`
 graphs are compiled in the forms of another machine, by LLVM for this one: it splits vectors that are wider than its
-registers, and what an instruction of the other machine does is a function in plain LLVM IR (`INSTRUCTIONS`). What this
-cannot show is which instructions LLVM selects for the other machine; tests look at its assembly for that.
+registers, and what an instruction of the other machine does is a function in plain LLVM IR (`INSTRUCTIONS`). Where the
+IR says that a vector is aligned, that is checked. What this cannot show is which instructions LLVM selects for the
+other machine; tests look at its assembly for that.
 """
 
 from __future__ import annotations
@@ -61,9 +62,49 @@ def for_this_machine(text: str) -> str:
     """LLVM IR for another machine as IR for this one: the triple, and functions for the other's instructions."""
     text = re.sub(r"^target triple = .*$", f'target triple = "{jit.native_target().triple}"', text, flags=re.MULTILINE)
     for declaration, name in re.findall(r"^(declare [^\n]*@llvm\.(x86\.[\w.]+)\([^\n]*\n)", text, re.MULTILINE):
-        if name in INSTRUCTIONS:
-            text = text.replace(declaration, "").replace(f"@llvm.{name}(", f"@{name}(") + INSTRUCTIONS[name]
-    return text
+        body = {**INSTRUCTIONS, **FENCES}.get(name)
+        if body is not None:
+            text = text.replace(declaration, "").replace(f"@llvm.{name}(", f"@{name}(") + body
+    return _with_checked_alignment(text)
+
+
+_ALIGNED = re.compile(r"^  (?:%\S+ = load <[^>]*>|store <[^>]*> .*?), ptr (%\S+), align (\d+).*$", re.MULTILINE)
+_WIDEST_ELEMENT = 8
+
+
+def _with_checked_alignment(text: str) -> str:
+    """Vectors that are said to be aligned are, or the run ends in a trap: this machine may not mind what others do."""
+    count = 0
+
+    def check(found: re.Match[str]) -> str:
+        nonlocal count
+        pointer, alignment = found[1], int(found[2])
+        if alignment <= _WIDEST_ELEMENT:
+            return found[0]
+        count += 1
+        lines = [
+            f"  %at.{count} = ptrtoint ptr {pointer} to i64",
+            f"  call void @forms.aligned(i64 %at.{count}, i64 {alignment - 1})",
+        ]
+        return "\n".join([*lines, found[0]])
+
+    text = _ALIGNED.sub(check, text)
+    return text + _CHECK if count else text
+
+
+_CHECK = """
+declare void @llvm.trap()
+define internal void @forms.aligned(i64 %at, i64 %mask) {
+  %beside = and i64 %at, %mask
+  %ok = icmp eq i64 %beside, 0
+  br i1 %ok, label %yes, label %no
+no:
+  call void @llvm.trap()
+  unreachable
+yes:
+  ret void
+}
+"""
 
 
 # ---- instructions as functions
@@ -151,5 +192,6 @@ _NAMED: list[tuple[Callable[[str, int], str], dict[int, str]]] = [
     (_dot(16), {lanes: f"x86.avx512.vpdpwssd.{32 * lanes}" for lanes in (4, 8, 16)}),
     (_dot(8), {lanes: f"x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}),
 ]
+FENCES = {"x86.sse.sfence": "\ndefine internal void @x86.sse.sfence() {\n  fence seq_cst\n  ret void\n}\n"}
 INSTRUCTIONS = {name: define(name, lanes) for define, names in _NAMED for lanes, name in names.items()}
 """Definitions by the intrinsics' names, without `llvm.`."""
