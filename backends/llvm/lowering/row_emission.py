@@ -41,6 +41,8 @@ reads faster than a single one (24 GB/s beside 19 on one core of the machine whe
 PAIR, LONGEST_PAIRED = 2, 2048
 """Rows of at most so many elements that several loops go over are taken in pairs: what is the same for all rows is read
 once for both, and one row's sums are combined while the other's are."""
+LONGEST_WAITING = 2048
+"""As many elements of a row may wait on the stack: they stay in the first-level cache."""
 PART = 1024
 """Elements of a part of a row in which an extreme is looked for: few enough to stay in the first-level cache."""
 
@@ -95,8 +97,6 @@ class Emission:
         """The result that goes past the caches."""
         self.scratch: dict[Node, SSAValue] = {}
         """What waits on the stack meanwhile, instead of in that result's memory."""
-        self.first = self.side = 0
-        """Which of the rows that are side by side a loop begins with, and which is being emitted."""
 
     def emit(self) -> None:
         past = self._may_pass_caches()
@@ -107,7 +107,7 @@ class Emission:
         def passing(b: Body) -> None:
             self.passing = past
             kept = [node for loop in self.loops for node, buffer in loop.keeps if buffer is past.buffer]
-            self.scratch = {n: b.add(ScratchOp(PAIR * LONGEST_PAIRED, scalar_ir(n.dtype))) for n in kept}
+            self.scratch = {n: b.add(ScratchOp(LONGEST_WAITING, scalar_ir(n.dtype))) for n in kept}
             self._emit(b)
             self.passing, self.scratch = None, {}
 
@@ -130,7 +130,7 @@ class Emission:
         if len(full) != 1 or not self._are_runs():
             return None
         extent, count = (number_of(axis.extent) for axis in (self.rows.reduced[0], self.rows.kept[0]))
-        if extent is None or extent > LONGEST_PAIRED or extent * full[0].dtype.itemsize % LINE:
+        if extent is None or extent > LONGEST_WAITING or extent * full[0].dtype.itemsize % LINE:
             return None
         return full[0] if may_pass_caches(full[0].result, [extent, count]) else None
 
@@ -144,7 +144,7 @@ class Emission:
     def _rows_at_once(self) -> int:
         """How many rows, each in one run of memory, are gone over side by side."""
         rows = self.rows
-        if not self._are_runs():
+        if not self._are_runs() or self.passing is not None:  # memory is what large results take longest for
             return 1
         extent, count = number_of(rows.reduced[0].extent), number_of(rows.kept[0].extent)
         if self._finds_place():  # of smaller elements, the comparisons take longer than memory
@@ -294,9 +294,8 @@ class Emission:
             for row, own in zip(rows, values, strict=True):
                 self._prepare(b, row, loop.targets(), own)
             if loop.folds and any(n.is_long for n in self._full_nodes(loop.targets(), set(self.waiting))):
-                for self.first, (row, own) in enumerate(zip(rows, values, strict=True)):  # registers are few
+                for row, own in zip(rows, values, strict=True):  # registers are few
                     self._fold(b, [row], loop, [own])
-                self.first = 0
             elif loop.folds:
                 self._fold(b, rows, loop, values)
             else:
@@ -336,7 +335,6 @@ class Emission:
         stores: list[Stored] = []
         shared: Values = {}
         for k, (row, own) in enumerate(zip(rows, values, strict=True)):
-            self.side = self.first + k
             place = b.index(b.plus(at, b.times(self.rows.kept[0].stride, k))) if k else at
             terms, stored = self._element(b, row, loop, own, place, indices, shared)
             for buffer in self.fetched:
@@ -402,15 +400,12 @@ class Emission:
         stored: list[Stored] = []
         for node, buffer in loop.keeps:
             if node in self.scratch:
-                stored.append(Stored(value(node), self.scratch[node], self._in_scratch(b, indices)))
+                stored.append(Stored(value(node), self.scratch[node], indices[0]))
             elif all(buffer != t.buffer for t in loop.stores):
                 stored.append(Stored(value(node), buffer, at))
         for result, t in results:
             stored.append(Stored(b.convert(result, t.node.dtype, t.dtype), t.buffer, at, t is self.passing))
         return terms, stored
-
-    def _in_scratch(self, b: Body, indices: Sequence[SSAValue]) -> SSAValue:
-        return b.plus(indices[0], self.side * LONGEST_PAIRED)
 
     def _full_value(
         self,
@@ -422,7 +417,7 @@ class Emission:
         indices: Sequence[SSAValue],
     ) -> SSAValue:
         if node in self.waiting:
-            return b.load(self.waiting[node], self._in_scratch(b, indices) if node in self.scratch else at)
+            return b.load(self.waiting[node], indices[0] if node in self.scratch else at)
         if node.leaf is not None:
             if node in self.places:
                 loaded = b.load(self.buffers[node], self.places[node].offset(b, row, indices))

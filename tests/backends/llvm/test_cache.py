@@ -53,6 +53,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, folder: Path) -> cache.CacheStatistic
     for name in ("cache", "objects", "program_cache"):
         module = __import__(f"sardonyx.backends.llvm.runtime.{name}", fromlist=["STATISTICS"])
         monkeypatch.setattr(module, "STATISTICS", statistics)
+    monkeypatch.setattr("sardonyx.backends.llvm.runtime.objects.PIECE", 1 << 20)  # one object a graph
     return statistics
 
 
