@@ -47,6 +47,8 @@ COPIED = ((48, 256), (24, 1024))
 """From so many rows of A on, with so many bytes between the rows of B, B's panels are copied to the stack (32 KiB)."""
 GATHERED_STEP = 528
 """From row to row of a copied A: a block of k, and a line more, so that rows fall on different lines of the caches."""
+FEW_K_BLOCK = 1024
+"""Steps of k at a time of few rows: panels that are read abreast, for AVX2 256 KiB, stay in the second-level cache."""
 LIGHT = 8
 """Scalar operations up to which an epilogue stands in the code once per accumulator."""
 
@@ -112,9 +114,11 @@ def _weight(block: Block) -> int:
 def emit_contraction(b: FunctionBuilder, p: Problem, least: int = 0) -> None:
     """All tiles of a problem that is known to have `least` rows."""
     if p.packed is not None and least <= 1 and p.m.startswith("%") and p.rows is None and p.turned is None:
-        # A row alone, as where a model generates, waits for B: what it reads comes in another order.
-        alone = b.icmp("eq", I64, p.m, "1")
-        b.when(alone, lambda: _emit_blocks(b, replace(p, m="1"), 1), lambda: _emit_blocks(b, p, least))
+        # Few rows, as where a model generates, wait for B: what the first one reads comes in another order. There are
+        # tiles of four.
+        few = replace(p, few=True, gathered=0)
+        is_few = b.icmp("slt", I64, p.m, str(FEW_ROWS))
+        b.when(is_few, lambda: _emit_blocks(b, few, 0), lambda: _emit_blocks(b, p, least))
     else:
         _emit_blocks(b, p, least)
 
@@ -123,13 +127,14 @@ def _emit_blocks(b: FunctionBuilder, p: Problem, least: int) -> list[str]:
     """The blocks of k one after the other; gives no values."""
     rows = _number(p.m)
     once = p.packed is not None and rows is not None and rows <= FEW_ROWS  # one tile reads a panel: nothing to keep
-    small = not p.k.startswith("%") and int(p.k) <= K_BLOCK
+    length = FEW_K_BLOCK if p.few else K_BLOCK
+    small = not p.k.startswith("%") and int(p.k) <= length
     if p.segments or once or small or p.turned is not None or p.c.element != p.sum:
         _emit_block(b, p, steps_of(b, p), "0", least)
         return []
     # Blocks of k of about one size, a multiple of what the k loop takes at a time; k of 0 is one empty block.
     some = p.k if not p.k.startswith("%") else b.intrinsic("llvm.smax", I64, [(I64, p.k), (I64, "1")])
-    blocks = _ceil_div(b, some, str(K_BLOCK))
+    blocks = _ceil_div(b, some, str(length))
     size = _round_up(b, _ceil_div(b, some, blocks), UNROLL)
     final = fold(b, "sub", blocks, "1")
     held = b.reserve(p.a.element, p.gathered * GATHERED_STEP) if p.gathered else None
@@ -196,9 +201,10 @@ def _emit_block(b: FunctionBuilder, p: Problem, k: str, start: str, least: int) 
     lanes = b.target.lanes(max(p.sum.bits, 32))
     if p.packed is not None:
         vectors = p.packed // lanes
-        vectors *= panels_abreast(b.target, lanes, _number(p.m), vectors)
+        vectors *= _abreast(b, p, lanes, vectors)
         p = _with_room(b, p, lanes * vectors)
-        runs = share_rows(b, p.m, tile_rows(b.target, vectors, p.spare(b.target)), least)
+        tall = 1 if p.few else tile_rows(b.target, vectors, p.spare(b.target))
+        runs = share_rows(b, p.m, tall, least)
         if runs:
             _packed_panels(b, p, runs, lanes, k, start)
         return
@@ -210,6 +216,11 @@ def _emit_block(b: FunctionBuilder, p: Problem, k: str, start: str, least: int) 
             p, b=replace(p.b, pointer=b.gep(memory_type(p.b.element), p.b.pointer, fold(b, "mul", start, p.b.row)))
         )
         _loose_columns(b, p, runs, lanes, vectors)
+
+
+def _abreast(b: FunctionBuilder, p: Problem, lanes: int, vectors: int) -> int:
+    """How many panels of so many vectors a tile reads abreast."""
+    return panels_abreast(b.target, lanes, 1 if p.few else _number(p.m), vectors)
 
 
 def _with_room(b: FunctionBuilder, p: Problem, width: int) -> Problem:
@@ -296,7 +307,7 @@ def _packed_panels(b: FunctionBuilder, p: Problem, runs: Sequence[RowRun], lanes
     width = p.packed or lanes
     line = width * p.b.element.bits // 8
     vectors = width // lanes
-    abreast = panels_abreast(b.target, lanes, _number(p.m), vectors)
+    abreast = _abreast(b, p, lanes, vectors)
 
     alone = abreast > 1 or len(runs) == 1 and runs[0].upper == str(runs[0].rows)
 

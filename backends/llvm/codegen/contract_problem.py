@@ -134,6 +134,8 @@ class Problem:
     bounded: bool = False
     """Whether the products of two bytes add up to an int16."""
     ahead: Ahead | None = None
+    few: bool = False
+    """Whether there are few rows, though only the run knows how many: they are computed one by one."""
     gathered: int = 0
     """The rows at most of A, which are copied, a block of k at a time, to lie close together; 0: A is read as it is."""
     turned: Turned | None = None
