@@ -74,6 +74,10 @@ class KernelEmitter:
     mask: str | None = None
     active: str | None = None
     split_outermost: bool = True
+    past: str | None = None
+    """What the condition of stores that may go past the caches is known to be in the loop that is being emitted."""
+    large: set[str] = field(default_factory=set)
+    """Such conditions that only wait for the run to see how a buffer is aligned."""
     needs_fence: bool = False
     """Whether something was written past the caches, so that a fence must stand at the kernel's end."""
     on_failure: Callable[[KernelEmitter, int, Sequence[str]], None] | None = None
@@ -239,7 +243,7 @@ def _store(e: KernelEmitter, op: StoreOp) -> None:
     text = to_memory(b, ty.with_lanes(e.lanes), e.text(op.value))
     if offset.stride == "1":
         at = b.gep(stored, pointer, offset.text)
-        _store_vector(e, wide, text, at, "false" if op.past is None else e.scalar(op.past))
+        _store_vector(e, wide, text, at, "false" if op.past is None else e.past or e.scalar(op.past))
         return
     if e.mask is not None and e.active is None:
         raise UnsupportedError("a store to places apart stands under a mask", op=op.name)

@@ -58,7 +58,7 @@ def _loop(e: KernelEmitter, op: LoopOp) -> None:
         lower, upper = _chunk(e, lower, upper, CHUNK_GRAIN if op.vector is not None else op.step.value.data)
     outer_split, e.split_outermost = e.split_outermost, False
     if op.vector is not None and not e.lanes:
-        results = _vector_loop(e, op, lower, upper)
+        results = _vector_loop_either_way(e, op, lower, upper)
     else:
         results = _plain_loop(e, op, lower, upper, [e.text(v) for v in op.initial])
     e.split_outermost = outer_split
@@ -133,6 +133,27 @@ def _plain_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str, initial: S
         return [e.text(v) for v in e.emit_block(block)]
 
     return _turns(e.builder, (lower, upper), op.step.value.data, body, list(zip(types, initial, strict=True)))
+
+
+def _vector_loop_either_way(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[str]:
+    """A vector loop; two of them where only the run knows whether what it stores goes past the caches. A long body that
+    need not be large stays in them: it takes longer than memory, and LLVM's time."""
+    stores = [one for one in op.walk() if isinstance(one, StoreOp)]
+    conditions = [one.past for one in stores if one.past is not None and one.past in e.values]  # made before the loop
+    past = e.scalar(conditions[0]) if conditions and e.past is None else ""
+    if not past.startswith("%"):
+        return _vector_loop(e, op, lower, upper)
+
+    def form(known: str) -> list[str]:
+        e.past = known
+        results = _vector_loop(e, op, lower, upper)
+        e.past = None
+        return results
+
+    if op.initial or (weight(op.body.block) >= MATH_WEIGHT and past not in e.large):
+        return form("false")
+    e.builder.when(past, lambda: form("true"), lambda: form("false"))
+    return []
 
 
 def _vector_loop(e: KernelEmitter, op: LoopOp, lower: str, upper: str) -> list[str]:

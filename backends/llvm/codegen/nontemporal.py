@@ -23,11 +23,15 @@ def _nontemporal(e: KernelEmitter, op: NontemporalOp) -> None:
     if not isinstance(op.buffer.type, BufferType):
         raise TypeError("a result is written to a buffer")
     item = str(memory_type(scalar_type(op.buffer.type.element)).bytes)
-    large = b.icmp("sge", I64, fold(b, "mul", e.scalar(op.count), item), str(LARGE))
+    size = fold(b, "mul", e.scalar(op.count), item)
+    large = b.icmp("sge", I64, size, str(LARGE))
     address = b.cast("ptrtoint", PTR, e.scalar(op.buffer), I64)
     ends = b.binary("or", I64, address, fold(b, "mul", e.scalar(op.run), item))
     aligned = b.icmp("eq", I64, b.binary("and", I64, ends, str(LINE - 1)), "0")
-    e.define(op.result, b.binary("and", I1, large, aligned), 0)
+    better = b.binary("and", I1, large, aligned)
+    if not size.startswith("%"):
+        e.large.add(better)
+    e.define(op.result, better, 0)
 
 
 @emits(FetchOp)

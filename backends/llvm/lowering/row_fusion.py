@@ -149,7 +149,8 @@ def _join_elementwise(plan: Plan, program: Program, op: Any) -> None:
         given = iter(scalars)
         return elementwise.SCALARS[type(op)](b, op, *(None if slot is None else next(given) for slot in slots))
 
-    if isinstance(op, binary.DivOp) and isinstance(slots[1].owner, unary.SqrtOp) and inputs[0].full > inputs[1].full:
+    divisor = slots[1].owner if isinstance(op, binary.DivOp) and slots[1] is not None else None
+    if isinstance(divisor, unary.SqrtOp) and inputs[0].full and not inputs[1].full:
         value = _by_reciprocal(program, *inputs)
         program.nodes[result] = program.rounded(value, dtype_of(result))
         return
