@@ -85,10 +85,10 @@ class DequantizedProductsPass(SxPass):
                 Rewriter.replace_op(op, [], [result])
             run.rewritten(pattern, name, location, builder.made)
         for op in reversed(list(module.walk())):
-            is_moved = isinstance(op, DequantizeLinearOp | TransposeOp)
-            if is_moved and not any(op.output.uses) and run.allows("unread", op):
-                run.rewritten("unread", op.name, op.location)
-                Rewriter.erase_op(op)
+            if isinstance(op, DequantizeLinearOp | TransposeOp) and not any(op.output.uses):
+                if run.allows("unread", op):
+                    run.rewritten("unread", op.name, op.location)
+                    Rewriter.erase_op(op)
 
 
 def dequantised(value: SSAValue) -> Dequantised | None:
