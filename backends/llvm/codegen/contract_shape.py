@@ -13,6 +13,9 @@ FEW_ROWS = 4
 """Up to so many rows a product takes as long as B takes to come from memory: a tile has all rows."""
 USUAL_ROWS = 96
 """What a block of rows may have whose number is not known."""
+FETCHED_EARLY, LINE_A_TURN = 60, 16
+"""Up to so many rows, which wait for memory, a step of k fetches so many bytes at least: a line in a turn of its loop,
+and so the next panel early."""
 K_BLOCK = 512
 """Steps of k at a time: a panel's block of B (32 KiB for AVX2) passes through the first-level cache, those of A's rows
 stay in the second-level one."""
@@ -77,6 +80,8 @@ def fetch_step(m: int | None, tall: int, line: int) -> int:
     """How many bytes of the next panel a tile of `tall` rows fetches in a step of k, so that those of m rows fetch all
     of its lines (`line` bytes a step): a power of two."""
     wanted = line * tall // max(m or USUAL_ROWS, 1)
+    if m is not None and m <= FETCHED_EARLY:
+        wanted = max(wanted, LINE_A_TURN)
     return 1 << max(0, wanted - 1).bit_length()
 
 
