@@ -2,7 +2,7 @@
 
 One pool serves the process, in a library of its own. Its state is one global, in 8-byte words:
 
-    0 ticket    epoch << 32 | chunks << 16 | next unclaimed chunk
+    0 ticket    epoch << 32 | chunks << 20 | chunks claimed from the last on << 10 | chunks claimed from the first on
     1 done      chunks that have finished
     2 status    the greatest status that a chunk returned, as unsigned numbers
     3 busy      1 while a run uses the pool; another run then works alone
@@ -17,13 +17,18 @@ A chunk that has not finished keeps the caller from publishing the next epoch, s
 claim are the right ones. Workers spin for a while, then spin and yield, and then sleep on the epoch (futex; Linux).
 The caller, when no chunk is left to claim, spins for a while and then sleeps on `done`: where all cores are busy, a
 worker that was put aside in the middle of a chunk gets the caller's core.
+
+The caller claims chunks from the first on and workers from the last on, so that of kernel after kernel, and of run after
+run, two threads have about the same half, and what of it their caches still hold.
 """
 
 from __future__ import annotations
 
-from sardonyx.backends.llvm.codegen.text import I64, PTR, FunctionBuilder, ModuleText, Target
+from sardonyx.backends.llvm.codegen.text import I1, I64, PTR, FunctionBuilder, ModuleText, Target
 
 MAX_CHUNKS = 256
+FIELD = 10
+"""Bits of a number of chunks in the ticket."""
 SPINS = 2000
 """Turns that a worker waits for the next kernel before it lets others have its core: some 30 to 100 µs."""
 YIELDS = 1000
@@ -83,26 +88,36 @@ def _wake(b: FunctionBuilder, word: str, count: int | str) -> None:
     b.op(f"call i64 (i64, ...) @syscall(i64 {futex}, ptr {word}, i64 129, i64 {count}, ptr null, ptr null, i32 0)")
 
 
+def _fields(b: FunctionBuilder, ticket: str) -> tuple[str, str, str]:
+    """The chunks claimed from the first on, those claimed from the last on, and all."""
+    mask = str((1 << FIELD) - 1)
+    parts = [ticket, *(b.binary("lshr", I64, ticket, str(FIELD * place)) for place in (1, 2))]
+    first, last, chunks = (b.binary("and", I64, part, mask) for part in parts)
+    return first, last, chunks
+
+
 def _claim(module: ModuleText) -> None:
-    """`i64 claim()`: run chunks as long as there are unclaimed ones; returns the ticket that had none left."""
-    b = FunctionBuilder(module, "claim", [], I64, linkage="internal")
+    """`i64 claim(i1 from_last)`: run chunks as long as there are unclaimed ones; returns the ticket that had none left."""
+    b = FunctionBuilder(module, "claim", [(I1, "from_last")], I64, linkage="internal")
+    b.emit(f"%one = select i1 %from_last, i64 {1 << FIELD}, i64 1")
     b.branch_to("look")
     b.start_block("look")
     b.emit(f"%ticket = load atomic i64, ptr {'@pool'} acquire, align 8")
-    b.emit("%next = and i64 %ticket, 65535")
-    b.emit("%shifted = lshr i64 %ticket, 16")
-    b.emit("%chunks = and i64 %shifted, 65535")
-    b.emit("%left = icmp ult i64 %next, %chunks")
+    first, last, chunks = _fields(b, "%ticket")
+    claimed = b.binary("add", I64, first, last)
+    b.emit(f"%left = icmp ult i64 {claimed}, {chunks}")
     b.emit("br i1 %left, label %take, label %none")
     b.start_block("take")
-    b.emit("%following = add i64 %ticket, 1")
+    b.emit("%following = add i64 %ticket, %one")
     b.emit("%pair = cmpxchg ptr @pool, i64 %ticket, i64 %following acq_rel acquire")
     b.emit("%got = extractvalue { i64, i1 } %pair, 1")
     b.emit("br i1 %got, label %work, label %look")
     b.start_block("work")
     fn = b.op(f"load ptr, ptr {_word(b, 5)}, align 8")
     args = b.op(f"load ptr, ptr {_word(b, 6)}, align 8")
-    status = b.op(f"call i64 {fn}(ptr {args}, i64 %next, i64 %chunks)")
+    from_last = b.binary("sub", I64, b.binary("sub", I64, chunks, "1"), last)
+    chunk = b.select(I64, "%from_last", from_last, first)
+    status = b.op(f"call i64 {fn}(ptr {args}, i64 {chunk}, i64 {chunks})")
     b.emit(f"%failed = icmp ne i64 {status}, 0")
     b.emit("br i1 %failed, label %note, label %finish")
     b.start_block("note")
@@ -111,8 +126,8 @@ def _claim(module: ModuleText) -> None:
     b.start_block("finish")
     before = b.op(f"atomicrmw add ptr {_word(b, 1)}, i64 1 seq_cst")
     b.emit(f"%finished = add i64 {before}, 1")
-    b.emit("%last = icmp uge i64 %finished, %chunks")
-    b.emit("br i1 %last, label %tell, label %look")
+    b.emit(f"%all = icmp uge i64 %finished, {chunks}")
+    b.emit("br i1 %all, label %tell, label %look")
     b.start_block("tell")
     b.emit(f"%waits = load atomic i64, ptr {_word(b, 9)} seq_cst, align 8")
     b.emit("%awaited = icmp ne i64 %waits, 0")
@@ -131,17 +146,15 @@ def _worker(module: ModuleText) -> None:
     b.branch_to("again")
     b.start_block("again")
     b.emit(f"%known = load atomic i64, ptr {'@pool'} acquire, align 8")
-    b.emit("%next = and i64 %known, 65535")
-    b.emit("%shifted = lshr i64 %known, 16")
-    b.emit("%chunks = and i64 %shifted, 65535")
-    b.emit("%left = icmp ult i64 %next, %chunks")
+    first, last, chunks = _fields(b, "%known")
+    b.emit(f"%left = icmp ult i64 {b.binary('add', I64, first, last)}, {chunks}")
     b.emit("br i1 %left, label %apply, label %rest")
     b.start_block("apply")
     free = b.op(f"atomicrmw sub ptr {_word(b, 10)}, i64 1 acq_rel")
     b.emit(f"%joins = icmp sgt i64 {free}, 0")
     b.emit("br i1 %joins, label %work, label %rest")
     b.start_block("work")
-    b.emit("%ran.out = call i64 @claim()")
+    b.emit("%ran.out = call i64 @claim(i1 true)")
     b.branch_to("rest")
     b.start_block("rest")
     b.emit("%seen = phi i64 [ %known, %again ], [ %known, %apply ], [ %ran.out, %work ]")
@@ -203,7 +216,7 @@ def _run(module: ModuleText) -> None:
     b.emit("%epoch = lshr i64 %old, 32")
     b.emit("%next.epoch = add i64 %epoch, 1")
     b.emit("%high = shl i64 %next.epoch, 32")
-    b.emit("%low = shl i64 %chunks, 16")
+    b.emit(f"%low = shl i64 %chunks, {2 * FIELD}")
     b.emit("%ticket = or i64 %high, %low")
     b.emit("store atomic i64 %ticket, ptr @pool seq_cst, align 8")
     b.emit(f"%asleep = load atomic i64, ptr {_word(b, 4)} seq_cst, align 8")
@@ -215,7 +228,7 @@ def _run(module: ModuleText) -> None:
     _wake(b, half, "%few")
     b.branch_to("help")
     b.start_block("help")
-    b.op("call i64 @claim()")
+    b.op("call i64 @claim(i1 false)")
     b.branch_to("wait")
     b.start_block("wait")
     b.emit("%turns = phi i64 [ 0, %help ], [ %further, %linger ]")
