@@ -18,8 +18,8 @@ claim are the right ones. Workers spin for a while, then spin and yield, and the
 The caller, when no chunk is left to claim, spins for a while and then sleeps on `done`: where all cores are busy, a
 worker that was put aside in the middle of a chunk gets the caller's core.
 
-The caller claims chunks from the first on and workers from the last on, so that of kernel after kernel, and of run after
-run, two threads have about the same half, and what of it their caches still hold.
+The caller claims chunks from the first on and workers from the last on, so that of kernel after kernel, and of run
+after run, two threads have about the same half, and what of it their caches still hold.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _fields(b: FunctionBuilder, ticket: str) -> tuple[str, str, str]:
 
 
 def _claim(module: ModuleText) -> None:
-    """`i64 claim(i1 from_last)`: run chunks as long as there are unclaimed ones; returns the ticket that had none left."""
+    """`i64 claim(i1 from_last)`: run chunks as long as some are unclaimed; returns the ticket that had none left."""
     b = FunctionBuilder(module, "claim", [(I1, "from_last")], I64, linkage="internal")
     b.emit(f"%one = select i1 %from_last, i64 {1 << FIELD}, i64 1")
     b.branch_to("look")
